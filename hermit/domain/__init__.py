@@ -1,0 +1,1 @@
+"""The values Hermit is made of: frozen, checked when built, without effects."""

@@ -1,0 +1,82 @@
+"""Everything Hermit refuses or fails at is one of these, and each has one exit code.
+
+::
+
+    HermitError            1    something went wrong that has no better name here
+    ├── ConfigError        2    the command line, the config or the data is wrong; nothing was created
+    ├── PlaceError         3    this machine, engine or image cannot hold the sandboxes asked for
+    └── SandboxError       4    a sandbox broke; the attempt it held has no score
+
+Without an exception of their own: 0 is success, 125 is a failure of ``python -m hermit.sandbox`` itself
+(the command's own code passes through otherwise), 126 and 127 say that the command could not be started or was not
+found, and 130 is an interrupted command.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """The code a Hermit command ends with."""
+
+    OK = 0
+    INTERNAL = 1
+    CONFIG = 2
+    PLACE = 3
+    SANDBOX = 4
+    FRONT_DOOR = 125
+    NOT_EXECUTABLE = 126
+    NOT_FOUND = 127
+    INTERRUPTED = 130
+
+
+class HermitError(Exception):
+    """A failure that a person can act on: what happened, where, and what to do next.
+
+    Args:
+        what: What happened, one sentence without a full stop.
+        where: The file, line and key, or the command it concerns.
+        cure: What to do next.
+    """
+
+    exit_code: ExitCode = ExitCode.INTERNAL
+
+    def __init__(self, what: str, *, where: str = "", cure: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.cure = cure
+
+    def __str__(self) -> str:
+        head = f"{self.where}: {self.what}" if self.where else self.what
+        return f"{head}\n  -> {self.cure}" if self.cure else head
+
+
+class ConfigError(HermitError):
+    """The command line, the config or the data is wrong, and nothing was created."""
+
+    exit_code = ExitCode.CONFIG
+
+
+class PlaceError(HermitError):
+    """This machine, engine or image cannot hold the sandboxes that were asked for."""
+
+    exit_code = ExitCode.PLACE
+
+
+class SandboxError(HermitError):
+    """A sandbox broke before or while it held a command: ours to mend, and never a score.
+
+    Args:
+        what: What happened.
+        where: The sandbox and the part of it that broke.
+        cure: What to do next.
+        cause: A short fixed name of the cause, such as ``check`` or ``mount``.
+    """
+
+    exit_code = ExitCode.SANDBOX
+
+    def __init__(self, what: str, *, where: str = "", cure: str = "", cause: str = "unknown") -> None:
+        super().__init__(what, where=where, cure=cure)
+        self.cause = cause
