@@ -5,11 +5,12 @@
     HermitError            1    something went wrong that has no better name here
     ├── ConfigError        2    the command line, the config or the data is wrong; nothing was created
     ├── PlaceError         3    this machine, engine or image cannot hold the sandboxes asked for
-    └── SandboxError       4    a sandbox broke; the attempt it held has no score
+    ├── SandboxError       4    a sandbox broke; the attempt it held has no score
+    └── Interrupted      130    somebody gave the command up; what was finished is kept
 
 Without an exception of their own: 0 is success, 125 is a failure of ``python -m hermit.sandbox`` itself
-(the command's own code passes through otherwise), 126 and 127 say that the command could not be started or was not
-found, and 130 is an interrupted command.
+(the command's own code passes through otherwise), 126 and 127 say that a command could not be started or was not
+found.
 """
 
 from __future__ import annotations
@@ -80,3 +81,9 @@ class SandboxError(HermitError):
     def __init__(self, what: str, *, where: str = "", cure: str = "", cause: str = "unknown") -> None:
         super().__init__(what, where=where, cure=cure)
         self.cause = cause
+
+
+class Interrupted(HermitError):
+    """Somebody gave the command up; what was finished is kept."""
+
+    exit_code = ExitCode.INTERRUPTED

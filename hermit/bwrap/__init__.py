@@ -1,0 +1,1 @@
+"""How a sandbox is made with bubblewrap."""

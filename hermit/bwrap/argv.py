@@ -1,0 +1,173 @@
+"""The order of operations that sets a sandbox up, as values, and their spelling as bubblewrap options. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hermit.domain.bind import Bind, contains
+from hermit.domain.limits import MIB
+from hermit.domain.network import Network
+from hermit.domain.sandbox import GID, UID
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hermit.domain.sandbox import Sandbox
+
+# Where the relay's own files are shown inside.
+RELAY = "/run/hermit"
+
+# Written out one by one: the option for all of them together only tries the user namespace.
+NAMESPACES = ("user", "pid", "ipc", "uts", "cgroup", "mnt", "net")
+# bubblewrap accepts at most 9000 arguments, those of its argument file included.
+MOST_ARGUMENTS = 9000
+
+
+@dataclass(frozen=True)
+class Show:
+    """A path of the place, shown inside."""
+
+    bind: Bind
+
+    def options(self) -> tuple[str, ...]:
+        """Its spelling."""
+        return ("--bind" if self.bind.writable else "--ro-bind", self.bind.source, self.bind.target)
+
+
+@dataclass(frozen=True)
+class Link:
+    """A symbolic link of the sandbox's own."""
+
+    text: str
+    path: str
+
+    def options(self) -> tuple[str, ...]:
+        """Its spelling."""
+        return ("--symlink", self.text, self.path)
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """An empty directory in memory, writable and bounded."""
+
+    path: str
+    size: int
+
+    def options(self) -> tuple[str, ...]:
+        """Its spelling."""
+        return ("--size", str(self.size), "--tmpfs", self.path)
+
+
+@dataclass(frozen=True)
+class Empty:
+    """An empty read-only directory in place of what would be there."""
+
+    path: str
+
+    def options(self) -> tuple[str, ...]:
+        """Its spelling."""
+        return ("--size", "4096", "--tmpfs", self.path, "--remount-ro", self.path)
+
+
+@dataclass(frozen=True)
+class Seal:
+    """What was built at this path so far can no longer be changed."""
+
+    path: str
+
+    def options(self) -> tuple[str, ...]:
+        """Its spelling."""
+        return ("--remount-ro", self.path)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A fresh ``/proc`` or ``/dev``."""
+
+    kind: str
+
+    def options(self) -> tuple[str, ...]:
+        """Its spelling."""
+        return (f"--{self.kind}", f"/{self.kind}")
+
+
+Operation = Show | Link | Scratch | Empty | Seal | Kernel
+
+
+def operations(
+    sandbox: Sandbox, *, system: Iterable[Operation], python: Iterable[Operation], relay: str
+) -> tuple[Operation, ...]:
+    """The operations in the order they are carried out: the system, the kernel's own, then parents before children.
+
+    Raises:
+        ValueError: A path of the sandbox's own would be shown below a directory that the command can write, or two
+            would be shown at one place.
+    """
+    shown = [operation for operation in python if isinstance(operation, Show)]
+    covers = [operation for operation in python if isinstance(operation, Empty)]
+    shown += [Show(Bind(relay, RELAY)), *(Show(bind) for bind in sandbox.mounts)]
+    placed = sorted({*shown, *covers}, key=_depth)
+    _refuse_conflicts(placed)
+    size = sandbox.limits.tmp_mb * MIB
+    return (
+        *system,
+        Kernel("proc"),
+        Kernel("dev"),
+        Scratch("/dev/shm", size),  # noqa: S108 - the sandbox's own
+        Seal("/dev"),
+        Scratch("/tmp", size),  # noqa: S108 - the sandbox's own
+        *placed,
+        Seal("/"),
+    )
+
+
+def _place(operation: Operation) -> str:
+    return operation.bind.target if isinstance(operation, Show) else getattr(operation, "path", "/")
+
+
+def _depth(operation: Operation) -> tuple[int, str]:
+    path = _place(operation)
+    return path.count("/"), path
+
+
+def _refuse_conflicts(placed: list[Operation]) -> None:
+    writable: list[str] = []
+    seen: dict[str, Operation] = {}
+    for operation in placed:
+        path = _place(operation)
+        for root in writable:
+            if contains(root, path):
+                raise ValueError(
+                    f"{root} cannot be shown writable: {path} has to be shown below it, and a link left there would "
+                    "lead that mount out of the sandbox"
+                )
+        if path in seen and seen[path] != operation:
+            raise ValueError(f"{path} would be shown twice, once by the sandbox itself")
+        seen[path] = operation
+        if isinstance(operation, Show) and operation.bind.writable:
+            writable.append(path)
+
+
+def options(sandbox: Sandbox, plan: Iterable[Operation], *, status: int) -> tuple[str, ...]:
+    """The whole argument file: namespaces, identity, status, then the operations.
+
+    Raises:
+        ValueError: There are more than bubblewrap takes.
+    """
+    isolated = ("--unshare-net",) if sandbox.network is Network.ISOLATED else ()
+    spelled = [
+        *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup", *isolated),
+        *("--uid", str(UID), "--gid", str(GID), "--cap-drop", "ALL"),
+        *("--die-with-parent", "--new-session", "--clearenv", "--json-status-fd", str(status)),
+    ]
+    for operation in plan:
+        spelled += operation.options()
+    if len(spelled) > MOST_ARGUMENTS:
+        raise ValueError(f"{len(spelled)} arguments for bubblewrap, which takes {MOST_ARGUMENTS}; declare fewer paths")
+    return tuple(spelled)
+
+
+def argument_file(spelled: Iterable[str]) -> bytes:
+    """The options as bubblewrap reads them from a descriptor: a NUL after each."""
+    return b"".join(option.encode("utf-8", "surrogateescape") + b"\0" for option in spelled)

@@ -1,0 +1,84 @@
+"""A control group for the processes of one sandbox, where a bound on the user cannot hold.
+
+The kernel does not count the processes of the real root user (``copy_process`` spares ``INIT_USER``), and inside a user
+namespace the user of a sandbox started by root is still that one. There a group of the ``pids`` controller holds the
+bound; everywhere else the relay's ``RLIMIT_NPROC`` does, and counts for each sandbox by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from dataclasses import dataclass
+from typing import Self
+
+ROOT = "/sys/fs/cgroup"
+
+
+@dataclass(frozen=True)
+class PidsGroup:
+    """A directory of the ``pids`` controller, removed at the end; empty where none is needed or to be had."""
+
+    path: str = ""
+    held_by: str = "rlimit processes of the user inside"
+
+    @classmethod
+    def make(cls, pids: int | None) -> PidsGroup:
+        """A group with this bound, where this process is root and may make one."""
+        if pids is None or os.geteuid() != 0:
+            return cls()
+        for parent in _parents():
+            path = os.path.join(parent, f"hermit-{os.getpid()}-{time.monotonic_ns()}")
+            try:
+                os.mkdir(path)
+            except OSError:
+                continue
+            group = cls(path, "cgroup pids")
+            try:
+                group._write("pids.max", str(pids))
+            except OSError:
+                group.__exit__()
+                continue
+            return group
+        return cls(held_by="nothing: this process is root, and no pids cgroup is writable")
+
+    @property
+    def holds(self) -> bool:
+        """Whether there is a group."""
+        return bool(self.path)
+
+    def add(self, pid: int) -> None:
+        """Moves a process into the group; its later children are born in it."""
+        self._write("cgroup.procs", str(pid))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self.path:
+            return
+        for _attempt in range(50):  # a group is busy for a moment after its last process died
+            with contextlib.suppress(OSError):
+                os.rmdir(self.path)
+                return
+            if not os.path.exists(self.path):
+                return
+            time.sleep(0.01)
+
+    def _write(self, name: str, value: str) -> None:
+        with open(os.path.join(self.path, name), "w", encoding="ascii") as file:
+            file.write(value)
+
+
+def _parents() -> list[str]:
+    """Where this process may make a group: its own place in each hierarchy, version 1 before version 2."""
+    found = []
+    with open("/proc/self/cgroup", encoding="utf-8") as file:
+        for line in file:
+            _, controllers, own = line.rstrip("\n").split(":", 2)
+            if "pids" in controllers.split(","):
+                found.insert(0, f"{ROOT}/pids{own}")
+            elif not controllers:
+                found.append(f"{ROOT}{own}")
+    return [path for path in found if os.access(path, os.W_OK)]

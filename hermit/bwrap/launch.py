@@ -1,0 +1,232 @@
+"""One start of bubblewrap, from a value to an outcome.
+
+Theory of operation. The thread that calls :func:`run` starts bubblewrap and stays with it to the end, because
+``--die-with-parent`` follows the parent *thread*. Four processes matter:
+
+* **bubblewrap** outside makes the namespaces and waits. Its options come from a memory file, so no path or value shows
+  in the list of processes; it reports on a pipe of its own, which tells its failures from the command's.
+* **init**, bubblewrap's process 1 of the new pid namespace.
+* the **relay** (``hermit/inside``), init's only child: it checks, starts the command and reports.
+* the **command** and whatever it starts.
+
+Descriptors: bubblewrap's three standard ones are ``/dev/null`` and a pipe for its complaints; the command's own, its
+job and its result pass through untouched and the relay puts them in place.
+
+Who dies first: the command, then the relay, init, bubblewrap. When this thread or process dies, the kernel kills all of
+them. The end is proven, not assumed: the kernel lets a pid namespace's init be seen as dead only after every process of
+the namespace has gone (``zap_pid_ns_processes``), and we hold a descriptor of that init.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from hermit import proc, relay
+from hermit.bwrap import argv, python, system
+from hermit.bwrap.cgroup import PidsGroup
+from hermit.bwrap.status import Status, verdict
+from hermit.domain.record import Record
+from hermit.domain.network import Network
+from hermit.errors import SandboxError
+from hermit.relay import KILL_S, Line, Orders, Streams
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Mapping
+
+    from hermit.domain.bind import Bind
+    from hermit.domain.command import Command, Outcome
+    from hermit.domain.python import Python
+    from hermit.domain.sandbox import Sandbox
+
+
+OWN_PROCESSES = 3
+
+
+@dataclass(frozen=True)
+class Bubblewrap:
+    """A bubblewrap that can be started, and the interpreter it shows.
+
+    Args:
+        program: The absolute path of ``bwrap``.
+        version: What it says of itself.
+        python: The interpreter.
+    """
+
+    program: str
+    version: str
+    python: Python
+
+    def run(
+        self,
+        sandbox: Sandbox,
+        command: Command,
+        *,
+        environ: Mapping[str, str],
+        keep: Callable[[Record], None],
+        streams: Streams = Streams(),  # noqa: B008 - a frozen value
+        cancel: int | None = None,
+    ) -> Outcome:
+        """Starts the sandbox, runs the command in it to its end, and hands the record of it to ``keep``.
+
+        Raises:
+            SandboxError: The sandbox could not be made, failed one of its checks, or did not end.
+            Interrupted: ``cancel`` became readable.
+        """
+        plan = self._plan(sandbox)
+        env = variables(sandbox, environ, path=python.path_inside(self.python))
+        # The init, the relay and its listening thread count too; the bound is the command's.
+        pids = None if sandbox.limits.pids is None else sandbox.limits.pids + OWN_PROCESSES
+        with PidsGroup.make(pids) as group:
+            record = self._record(sandbox, plan, env, group)
+            orders = self._orders(sandbox, env, pids=None if group.holds else pids)
+            with Line(command, orders, streams, cancel=cancel) as line:
+                start = _Start(self.program, line, group)
+                try:
+                    outcome = start.run(sandbox, plan, self.python.executable)
+                except BaseException as failure:
+                    keep(start.evidence(record, f"{type(failure).__name__}: {failure}"))
+                    raise
+                keep(start.evidence(record, relay.ending(outcome)))
+                return outcome
+
+    def _plan(self, sandbox: Sandbox) -> tuple[argv.Operation, ...]:
+        for bind in sandbox.mounts:
+            if not os.path.exists(bind.source):
+                raise SandboxError(
+                    f"{bind.source} does not exist on this machine", where=f"the {sandbox.role} sandbox",
+                    cause="missing source", cure="create it, or do not declare it",
+                )
+        try:
+            return argv.operations(
+                sandbox,
+                system=system.operations(sandbox),
+                python=python.operations(self.python, framework=sandbox.framework),
+                relay=os.path.join(self.python.package, "inside"),
+            )
+        except ValueError as error:
+            raise SandboxError(str(error), where=f"the {sandbox.role} sandbox", cause="declaration") from None
+
+    def _orders(self, sandbox: Sandbox, env: dict[str, str], *, pids: int | None) -> Orders:
+        outer = [name for name in argv.NAMESPACES if name != "net" or sandbox.network is Network.ISOLATED]
+        checks: dict[str, Any] = {
+            "confined": True,
+            "namespaces": {name: os.readlink(f"/proc/self/ns/{name}") for name in outer},
+            "writable": [bind.target for bind in sandbox.mounts if bind.writable],
+            "network": sandbox.network.value,
+            "probes": list(sandbox.probes),
+        }
+        return Orders(
+            env=env,
+            cwd=sandbox.cwd,
+            limits=sandbox.limits,
+            rlimits=relay.rlimits(sandbox.limits, pids=pids),
+            checks=checks,
+            framework=os.path.dirname(self.python.package),
+        )
+
+    def _record(
+        self, sandbox: Sandbox, plan: tuple[argv.Operation, ...], env: dict[str, str], group: PidsGroup
+    ) -> Record:
+        return Record(
+            role=sandbox.role,
+            backend="bubblewrap",
+            version=self.version,
+            confined=True,
+            binds=tuple(operation.bind for operation in plan if isinstance(operation, argv.Show)),
+            variables=tuple(sorted(env)),
+            network=sandbox.network.value,
+            limits=relay.limits_held(sandbox.limits, pids=group.held_by),
+        )
+
+
+class _Start:
+    """The life of one bubblewrap process."""
+
+    def __init__(self, program: str, line: Line, group: PidsGroup) -> None:
+        self._program = program
+        self._line = line
+        self._group = group
+        self._status = Status()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._init: int | None = None
+        self._release: int | None = None
+        self.empty = False
+
+    def run(self, sandbox: Sandbox, plan: tuple[argv.Operation, ...], executable: str) -> Outcome:
+        line = self._line
+        status = line.add_pipe(self._heard)
+        try:
+            spelled = argv.options(sandbox, plan, status=status)
+        except ValueError as error:
+            raise SandboxError(str(error), where=f"the {sandbox.role} sandbox", cause="declaration") from None
+        if self._group.holds:
+            held = line.add_gate()
+            self._release = held.near
+            spelled = ("--block-fd", str(held.far), *spelled)
+        arguments = line.add_memory("arguments", argv.argument_file(spelled))
+        whole = (self._program, "--args", str(arguments), "--", executable, "-I", "-S", argv.RELAY, str(line.job))
+        with open(os.devnull, "r+b") as nothing:
+            try:
+                self._process = proc.spawn(
+                    whole, stdin=nothing.fileno(), stdout=nothing.fileno(), stderr=line.diagnosis,
+                    pass_fds=line.inherited,
+                )
+            except OSError as error:
+                raise SandboxError(f"{self._program}: {error.strerror}", cause="bubblewrap") from None
+        line.started()
+        try:
+            outcome = line.follow(self._process, kill=self._kill)
+        finally:
+            self._prove_empty()
+        return verdict(line.said, outcome, complaints=line.complaints(), code=self._process.returncode)
+
+    def evidence(self, record: Record, ended: str) -> Record:
+        """The record, with what was seen and how it ended."""
+        return replace(record, checks=tuple(self._line.said.checks), ended=ended, empty=self.empty)
+
+    def _heard(self, data: bytes) -> None:
+        self._status.take(data)
+        pid = self._status.init
+        if self._init is not None or pid is None:
+            return
+        with contextlib.suppress(ProcessLookupError):  # ended already: then the namespace is gone too
+            self._init = os.pidfd_open(pid)
+        if self._release is not None:
+            self._group.add(pid)
+            os.write(self._release, b"\0")
+
+    def _kill(self) -> None:
+        if self._init is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._init, signal.SIGKILL)
+        elif self._process is not None:
+            self._process.kill()  # the kernel ends what it began: --die-with-parent
+
+    def _prove_empty(self) -> None:
+        """Waits until the kernel shows init as dead, which it does when nothing of the namespace is left."""
+        if self._init is None:
+            self.empty = self._status.init is not None
+            return
+        try:
+            self._kill()
+            waiting = select.poll()
+            waiting.register(self._init, select.POLLIN)
+            self.empty = bool(waiting.poll(KILL_S * 1000))
+        finally:
+            os.close(self._init)
+            self._init = None
+        if not self.empty:
+            raise SandboxError(f"processes of the sandbox were alive {KILL_S:g} s after KILL", cause="survivors")
+
+
+def variables(sandbox: Sandbox, environ: Mapping[str, str], *, path: str) -> dict[str, str]:
+    """The variables inside: a few fixed ones, the host's that may pass, then what the sandbox sets."""
+    fixed = {"PATH": path, "HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8", "USER": "hermit"}  # noqa: S108
+    passed = {name: value for name, value in environ.items() if sandbox.passes(name)}
+    return {**fixed, **passed, **dict(sandbox.env)}

@@ -1,0 +1,67 @@
+"""The Python a sandbox shows: the interpreter that runs Hermit, with its environment as installed."""
+
+from __future__ import annotations
+
+import glob
+import os
+import sys
+import sysconfig
+
+import hermit
+from hermit.bwrap.argv import Empty, Operation, Show
+from hermit.domain.bind import Bind, contains
+from hermit.domain.python import Python
+
+# Site directories of Debian's interpreter and of those built by hand, all below /usr, which every sandbox shows.
+SYSTEM_SITES = (
+    "/usr/lib/python3/dist-packages",
+    "/usr/lib/python3.*/site-packages",
+    "/usr/local/lib/python3.*/dist-packages",
+    "/usr/local/lib/python3.*/site-packages",
+)
+
+
+def current() -> Python:
+    """The interpreter that runs this process."""
+    paths = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    system = [path for path in sys.path if os.path.basename(path) == "dist-packages"]
+    return Python(
+        executable=os.path.abspath(sys.executable),
+        prefix=os.path.abspath(sys.prefix),
+        base_prefix=os.path.abspath(sys.base_prefix),
+        sites=tuple(sorted({os.path.abspath(path) for path in (*paths, *system)})),
+        package=os.path.dirname(os.path.abspath(hermit.__file__)),
+    )
+
+
+def operations(python: Python, *, framework: bool) -> tuple[Operation, ...]:
+    """Shows the environment and its standard library, and an empty directory in place of every other site directory.
+
+    The ``hermit`` package is shown at its own place when ``framework``, and covered where the environment holds it
+    otherwise. What ``.pth`` files add beside the site directories is not shown.
+    """
+    shown = {path for path in (python.prefix, python.base_prefix) if not contains("/usr", path)}
+    executable = os.path.realpath(python.executable)
+    if not any(contains(root, executable) for root in (*shown, "/usr")):
+        shown.add(executable)
+    operations: list[Operation] = [Show(Bind(path, path)) for path in sorted(shown)]
+    foreign = [path for path in _other_sites(python) if not any(contains(path, site) for site in python.sites)]
+    operations += [Empty(path) for path in foreign]
+    installed = any(contains(site, python.package) for site in python.sites)
+    if framework and not installed:
+        operations.append(Show(Bind(python.package, python.package)))
+    elif installed and not framework:
+        operations.append(Empty(python.package))
+    return tuple(operations)
+
+
+def path_inside(python: Python) -> str:
+    """The ``PATH`` inside: this environment's programs first, then the system's."""
+    return ":".join([os.path.dirname(python.executable), "/usr/local/bin", "/usr/bin", "/bin"])
+
+
+def _other_sites(python: Python) -> list[str]:
+    base = glob.glob(f"{glob.escape(python.base_prefix)}/lib/python3.*/site-packages")
+    system = [path for pattern in SYSTEM_SITES for path in glob.glob(pattern)]
+    found = {os.path.realpath(path) for path in (*base, *system)}
+    return sorted(path for path in found if path not in python.sites)

@@ -1,0 +1,95 @@
+"""The child of the relay becomes the command: a program, or a worker in this very interpreter."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import _signal
+import family
+import limits
+
+
+def start(job: dict, *, close: int) -> int | str:
+    """Starts the command and returns its process id, or the reason why it could not start.
+
+    The reason comes through a pipe that closes when the program takes over: silence is success.
+    """
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(reader)
+            os.close(close)
+            become(job, started=writer)
+        except BaseException as failure:  # noqa: BLE001 - whatever it is, the host is told
+            os.write(writer, reason(failure, job).encode("utf-8", "backslashreplace"))
+        finally:
+            os._exit(127)
+    os.close(writer)
+    with open(reader, "rb") as file:  # noqa: PTH123 - a descriptor is not a path
+        said = file.read()
+    if said:
+        os.waitpid(pid, 0)
+        return said.decode()
+    return pid
+
+
+def become(job: dict, *, started: int) -> None:
+    """Takes the descriptors, the session, the directory and the bounds of the command, then runs it."""
+    os.setsid()
+    for number, descriptor in enumerate(job["streams"]):
+        os.dup2(descriptor, number)
+    os.chdir(job["cwd"])
+    # The interpreter ignores these two; a program expects to be ended by them.
+    _signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)
+    _signal.signal(_signal.SIGXFSZ, _signal.SIG_DFL)
+    limits.apply(job["limits"])
+    if job["argv"]:
+        close_all_but(started)
+        os.set_inheritable(started, False)
+        os.execvpe(job["argv"][0], job["argv"], job["env"])
+    work(job, started=started)
+
+
+def work(job: dict, *, started: int) -> None:
+    """Runs a worker here: its module is imported, its function called, and the process ends without clean-up."""
+    family.hide_descriptors()
+    close_all_but(started, job["worker_job"], job["worker_result"])
+    os.close(started)
+    os.environ.clear()
+    os.environ.update(job["env"])
+    enter_environment(job["framework"])
+    module, _, function = job["worker"].partition(":")
+    __import__(module)
+    getattr(sys.modules[module], function)(job["worker_job"], job["worker_result"])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def enter_environment(framework: str) -> None:
+    """Adds the site directories, as ``python -I`` would have, and the place of the ``hermit`` package."""
+    import site  # noqa: PLC0415 - a program has no use for it
+
+    del sys.path[0]  # the relay's own directory
+    site.main()
+    if framework not in sys.path:
+        sys.path.append(framework)
+
+
+def close_all_but(*kept: int) -> None:
+    """Closes every descriptor but the three streams and those named."""
+    edges = [2, *sorted(kept), 1 << 16]
+    for low, high in zip(edges, edges[1:], strict=False):
+        os.closerange(low + 1, high)
+
+
+def reason(failure: BaseException, job: dict) -> str:
+    """One line: the exit code a shell would give, and what happened."""
+    program = job["argv"][0] if job["argv"] else job["worker"]
+    if isinstance(failure, OSError):
+        where = failure.filename or program
+        missing = isinstance(failure, FileNotFoundError) and where != job["cwd"]
+        return f"{127 if missing else 126} {os.fsdecode(where)}: {failure.strerror}"
+    return f"126 {program}: {type(failure).__name__}: {failure}"

@@ -1,0 +1,411 @@
+"""The host's end of the relay: what it is told, what it says, and everything the command writes.
+
+Each start owns a set of descriptors (:class:`Line`). The far ends go to the sandbox, the near ends are watched here by
+the one thread that started it: output is read as it comes, kept up to a cap and counted beyond it, so a command can
+neither fill a pipe nor the host's memory. The relay inside (``hermit/inside``) is described there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+import os
+import selectors
+import signal
+import socket
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hermit.domain.command import Outcome, Stream
+from hermit.domain.record import Check
+from hermit.errors import Interrupted, SandboxError
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+
+    from hermit.domain.command import Command
+    from hermit.domain.limits import Limits
+
+CHUNK = 1 << 18
+START_S = 60.0
+# After TERM a command has this long, and after KILL the kernel has this long to prove that nothing is left.
+GRACE_S = 1.0
+KILL_S = 2.0
+# A relay says a few hundred bytes; more than this is not our relay.
+MOST_REPORT = 1 << 20
+
+
+@dataclass
+class Sink:
+    """What one descriptor brought: the first ``cap`` bytes, and the count of all."""
+
+    cap: int
+    kept: bytearray = field(default_factory=bytearray)
+    total: int = 0
+
+    def take(self, data: bytes) -> None:
+        """Adds what was read."""
+        self.total += len(data)
+        room = self.cap - len(self.kept)
+        if room > 0:
+            self.kept += data[:room]
+
+    def stream(self) -> Stream:
+        """What came, as a value."""
+        return Stream(kept=bytes(self.kept), total=self.total)
+
+
+@dataclass
+class Said:
+    """What the relay has reported so far."""
+
+    checks: list[Check] = field(default_factory=list)
+    ready: bool = False
+    refused: bool = False
+    failed: str = ""
+    end: tuple[int, float, float] | None = None
+
+    def hear(self, line: bytes) -> None:
+        """Takes one line of the report; one that makes no sense is not our relay's.
+
+        Raises:
+            ValueError: The line is not one the relay says.
+        """
+        words = line.decode("utf-8", "backslashreplace").split("\t")
+        match words:
+            case ["check", name, passed, detail]:
+                self.checks.append(Check(name, passed == "1", detail))
+            case ["ready"]:
+                self.ready = True
+            case ["refused"]:
+                self.refused = True
+            case ["failed", reason]:
+                self.failed = reason
+            case ["end", status, cpu_s, max_rss_kb]:
+                self.end = (int(status), float(cpu_s), int(max_rss_kb) / 1024)
+            case _:
+                raise ValueError(f"the relay said {line[:80]!r}")
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Descriptors a command takes over as its own; ``None`` where Hermit feeds it or keeps what it writes."""
+
+    stdin: int | None = None
+    stdout: int | None = None
+    stderr: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Orders:
+    """What the relay is told beside the command: see ``hermit/inside/__main__.py``."""
+
+    env: dict[str, str]
+    cwd: str
+    limits: Limits
+    rlimits: dict[str, int]
+    checks: dict[str, Any]
+    framework: str
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The two ends of a pipe on which the sandbox waits."""
+
+    near: int
+    far: int
+
+
+class Line:
+    """The descriptors of one start, and the watch over them; used once, in one thread.
+
+    Args:
+        command: What is to run.
+        orders: What the relay is told.
+        streams: Descriptors the command takes over.
+        cancel: A descriptor that becomes readable when the run is given up.
+    """
+
+    def __init__(self, command: Command, orders: Orders, streams: Streams, *, cancel: int | None = None) -> None:
+        self.said = Said()
+        self.limits = orders.limits
+        self._cancel = cancel
+        self._near = contextlib.ExitStack()
+        self._far = contextlib.ExitStack()
+        self._selector = selectors.DefaultSelector()
+        self._near.callback(self._selector.close)
+        self._sinks: dict[str, Sink] = {}
+        self._heard = bytearray()
+        self.far: list[int] = []
+        near, far = socket.socketpair()
+        self._report = near
+        self._near.callback(near.close)
+        self._keep_far(far.detach())
+        report = self.far[0]
+        self._watch(near.fileno(), self._hear)
+        cap = orders.limits.output_bytes
+        self._diagnosis = self._pipe("diagnosis", 1 << 16)
+        stdin = streams.stdin if streams.stdin is not None else self._memory("stdin", command.stdin)
+        stdout = streams.stdout if streams.stdout is not None else self._pipe("stdout", cap)
+        stderr = streams.stderr if streams.stderr is not None else self._pipe("stderr", cap)
+        job: dict[str, Any] = {
+            "report": report,
+            "streams": (stdin, stdout, stderr),
+            "argv": list(command.argv),
+            "worker": command.worker,
+            "env": orders.env,
+            "cwd": orders.cwd,
+            "limits": orders.rlimits,
+            "checks": orders.checks,
+            "framework": orders.framework,
+        }
+        if command.worker:
+            job["worker_job"] = self._memory("job", command.job)
+            job["worker_result"] = self._pipe("result", command.result_bytes)
+        self.job = self._memory("orders", marshal.dumps(job))
+        self._streams = [number for number in (streams.stdin, streams.stdout, streams.stderr) if number is not None]
+
+    def __enter__(self) -> Line:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._far.close()
+        self._near.close()
+
+    @property
+    def inherited(self) -> list[int]:
+        """Every descriptor the sandbox has to inherit."""
+        return [*self.far, *self._streams]
+
+    @property
+    def diagnosis(self) -> int:
+        """Where the sandbox's own programs may complain."""
+        return self._diagnosis
+
+    def add_memory(self, name: str, data: bytes) -> int:
+        """A descriptor that holds ``data`` and goes to the sandbox."""
+        return self._memory(name, data)
+
+    def add_pipe(self, take: Callable[[bytes], None]) -> int:
+        """The writing end of a pipe that goes to the sandbox; ``take`` gets what comes out of it."""
+        reader, writer = os.pipe()
+        self._near.callback(os.close, reader)
+        self._watch(reader, take)
+        return self._keep_far(writer)
+
+    def add_gate(self) -> Gate:
+        """A pipe on which the sandbox waits until the near end is written."""
+        reader, writer = os.pipe()
+        self._near.callback(os.close, writer)
+        return Gate(near=writer, far=self._keep_far(reader))
+
+    def started(self) -> None:
+        """The sandbox holds the far ends now; closed here, so that their end can be seen."""
+        self._far.close()
+
+    def complaints(self) -> str:
+        """What the sandbox's own programs wrote to their standard error."""
+        return bytes(self._sinks["diagnosis"].kept).decode("utf-8", "replace").strip()
+
+    def follow(self, process: subprocess.Popen[bytes], *, kill: Callable[[], None]) -> Outcome:
+        """Watches until the process and every descriptor have ended.
+
+        Raises:
+            SandboxError: It did not start in time, or did not end after KILL.
+            Interrupted: The run was given up; everything of this start has been killed.
+        """
+        began = time.monotonic()
+        watch = _Clock(self, kill)
+        ended = os.pidfd_open(process.pid)
+        self._near.callback(os.close, ended)
+        self._selector.register(ended, selectors.EVENT_READ, None)
+        if self._cancel is not None:
+            self._selector.register(self._cancel, selectors.EVENT_READ, watch.cancel)
+        running = True
+        try:
+            while running or self._open():
+                for key, _ in self._selector.select(watch.remaining(running=running)):
+                    if key.fd == ended:
+                        self._selector.unregister(ended)
+                        process.wait()
+                        running = False
+                    elif key.fd == self._cancel:
+                        self._selector.unregister(self._cancel)
+                        watch.cancel()
+                    else:
+                        self._read(key.fd, key.data)
+                watch.tick(running=running)
+        except BaseException:
+            kill()
+            if running:
+                process.kill()
+            process.wait()
+            raise
+        if watch.cancelled:
+            raise Interrupted("the run was given up while this sandbox ran")
+        return self._outcome(timed_out=watch.timed_out, wall_s=time.monotonic() - began)
+
+    def ask(self, order: bytes) -> None:
+        """Asks the relay to TERM (``T``) or KILL (``K``) the command's processes; one that is gone is no error."""
+        with contextlib.suppress(OSError):
+            self._report.send(order, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+
+    def _keep_far(self, descriptor: int) -> int:
+        self._far.callback(os.close, descriptor)
+        self.far.append(descriptor)
+        return descriptor
+
+    def _memory(self, name: str, data: bytes) -> int:
+        descriptor = self._keep_far(os.memfd_create(f"hermit-{name}", os.MFD_CLOEXEC))
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        return descriptor
+
+    def _pipe(self, name: str, cap: int) -> int:
+        sink = self._sinks[name] = Sink(cap)
+        return self.add_pipe(sink.take)
+
+    def _watch(self, descriptor: int, take: Callable[[bytes], None]) -> None:
+        os.set_blocking(descriptor, False)
+        self._selector.register(descriptor, selectors.EVENT_READ, take)
+
+    def _open(self) -> bool:
+        return any(key.fd != self._cancel for key in self._selector.get_map().values())
+
+    def _read(self, descriptor: int, take: Callable[[bytes], None]) -> None:
+        try:
+            data = os.read(descriptor, CHUNK)
+        except BlockingIOError:
+            return
+        except ConnectionResetError:
+            data = b""
+        if data:
+            take(data)
+        else:
+            self._selector.unregister(descriptor)
+
+    def _hear(self, data: bytes) -> None:
+        self._heard += data
+        if len(self._heard) > MOST_REPORT:
+            raise SandboxError("the relay said far more than a relay says", cause="relay")
+        *lines, rest = bytes(self._heard).split(b"\n")
+        self._heard = bytearray(rest)
+        for line in lines:
+            try:
+                self.said.hear(line)
+            except ValueError as error:
+                raise SandboxError(str(error), where="the relay's report", cause="relay") from None
+
+    def _outcome(self, *, timed_out: bool, wall_s: float) -> Outcome:
+        result = self._sinks.get("result")
+        whole = result is not None and 0 < result.total <= result.cap
+        cpu_s = max_rss_mb = None
+        status = signal.SIGKILL.value  # a relay that was killed from inside took the command with it
+        if self.said.end is not None:
+            status, cpu_s, max_rss_mb = self.said.end
+        code: int | None = os.waitstatus_to_exitcode(status)
+        ended_by = -code if code is not None and code < 0 else 0
+        return Outcome(
+            code=None if ended_by else code,
+            signal=ended_by,
+            timed_out=timed_out,
+            stdout=self._sinks["stdout"].stream() if "stdout" in self._sinks else Stream(),
+            stderr=self._sinks["stderr"].stream() if "stderr" in self._sinks else Stream(),
+            result=bytes(result.kept) if result is not None and whole else None,
+            result_total=result.total if result is not None else 0,
+            wall_s=wall_s,
+            cpu_s=cpu_s,
+            max_rss_mb=max_rss_mb,
+        )
+
+
+class _Clock:
+    """When a start has to be ready, when its command has to end, and what is done then."""
+
+    def __init__(self, line: Line, kill: Callable[[], None]) -> None:
+        self._line = line
+        self._kill = kill
+        self._due: float | None = time.monotonic() + START_S
+        self._phase = "start"
+        self.timed_out = False
+        self.cancelled = False
+
+    def remaining(self, *, running: bool) -> float | None:
+        """Seconds until something has to be done, ``None`` for never."""
+        if not running and self._phase != "killed":
+            return KILL_S
+        return None if self._due is None else max(0.0, self._due - time.monotonic())
+
+    def cancel(self) -> None:
+        """The run is given up: everything is killed at once."""
+        self.cancelled = True
+        self._strike()
+
+    def tick(self, *, running: bool) -> None:
+        """Moves on when the moment has come.
+
+        Raises:
+            SandboxError: The sandbox did not start in time, or did not end after KILL.
+        """
+        if not running and self._phase != "killed":
+            self._strike()  # what still holds a descriptor has outlived its sandbox
+        if self._phase == "start" and self._line.said.ready:
+            self._phase = "run"
+            wall_s = self._line.limits.wall_s
+            self._due = None if wall_s is None else time.monotonic() + wall_s
+        if self._due is None or time.monotonic() < self._due:
+            return
+        if self._phase == "start":
+            raise SandboxError(f"the sandbox was not ready after {START_S:g} s", cause="start timeout")
+        if self._phase == "run":
+            self.timed_out = True
+            self._line.ask(b"T")
+            self._phase, self._due = "asked", time.monotonic() + GRACE_S
+        elif self._phase == "asked":
+            self._strike()
+        else:
+            raise SandboxError(
+                f"processes of the sandbox were alive {KILL_S:g} s after KILL", cause="survivors",
+                cure="look for processes in state D; the machine may have to be restarted",
+            )
+
+    def _strike(self) -> None:
+        self._line.ask(b"K")
+        self._kill()
+        self._phase, self._due = "killed", time.monotonic() + KILL_S
+
+
+def rlimits(limits: Limits, *, pids: int | None) -> dict[str, int]:
+    """The bounds that the relay sets on the command itself."""
+    held = {"memory_mb": limits.memory_mb, "file_mb": limits.file_mb, "cpu_s": limits.cpu_s, "pids": pids}
+    return {name: value for name, value in held.items() if value is not None}
+
+
+def limits_held(limits: Limits, *, pids: str) -> tuple[tuple[str, float, str], ...]:
+    """Each bound with what holds it."""
+    mechanisms = {
+        "memory_mb": "rlimit data, each process", "file_mb": "rlimit file size", "cpu_s": "rlimit cpu, each process",
+        "pids": pids, "wall_s": "clock of the host", "tmp_mb": "size of the file system", "output_bytes": "host",
+    }
+    given = ((name, getattr(limits, name), held_by) for name, held_by in mechanisms.items())
+    return tuple((name, value, held_by) for name, value, held_by in given if value is not None)
+
+
+def ending(outcome: Outcome) -> str:
+    """How a command ended, in a few words."""
+    if outcome.timed_out:
+        return f"stopped after {outcome.wall_s:.1f} s"
+    return f"signal {outcome.signal}" if outcome.code is None else f"exit {outcome.code}"
+
+
+def unstartable(said: Said, outcome: Outcome) -> Outcome | None:
+    """The outcome of a command that could not be started in a sandbox that stood, ``None`` when it was started."""
+    if not said.failed:
+        return None
+    number, _, reason = said.failed.partition(" ")
+    words = f"hermit: {reason}\n".encode()
+    return Outcome(code=int(number), stderr=Stream(kept=words, total=len(words)), wall_s=outcome.wall_s)
