@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # `typing` itself would cost every worker more than the rest of its start
 if TYPE_CHECKING:
+    from typing import Any
+
     from hermit.agent.base import Agent
     from hermit.domain.bind import Bind
     from hermit.domain.sandbox import Sandbox

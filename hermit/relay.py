@@ -110,14 +110,6 @@ class Orders:
     framework: str
 
 
-@dataclass(frozen=True)
-class Gate:
-    """The two ends of a pipe on which the sandbox waits."""
-
-    near: int
-    far: int
-
-
 class Line:
     """The descriptors of one start, and the watch over them; used once, in one thread.
 
@@ -194,12 +186,6 @@ class Line:
         self._near.callback(os.close, reader)
         self._watch(reader, take)
         return self._keep_far(writer)
-
-    def add_gate(self) -> Gate:
-        """A pipe on which the sandbox waits until the near end is written."""
-        reader, writer = os.pipe()
-        self._near.callback(os.close, writer)
-        return Gate(near=writer, far=self._keep_far(reader))
 
     def started(self) -> None:
         """The sandbox holds the far ends now; closed here, so that their end can be seen."""

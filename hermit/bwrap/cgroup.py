@@ -3,6 +3,10 @@
 The kernel does not count the processes of the real root user (``copy_process`` spares ``INIT_USER``), and inside a user
 namespace the user of a sandbox started by root is still that one. There a group of the ``pids`` controller holds the
 bound; everywhere else the relay's ``RLIMIT_NPROC`` does, and counts for each sandbox by itself.
+
+A process is born in the group of the thread that starts it, so the starting thread enters the group and leaves it again.
+A thread that moves itself takes no global lock; moving the process afterwards would wait for one, longer than the whole
+sandbox takes to start. Only version 1 moves threads freely, so only version 1 is used.
 """
 
 from __future__ import annotations
@@ -11,7 +15,10 @@ import contextlib
 import os
 import time
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = "/sys/fs/cgroup"
 
@@ -41,16 +48,24 @@ class PidsGroup:
                 group.__exit__()
                 continue
             return group
-        return cls(held_by="nothing: this process is root, and no pids cgroup is writable")
+        return cls(held_by="nothing: this process is root, and no pids cgroup of version 1 is writable")
 
     @property
     def holds(self) -> bool:
         """Whether there is a group."""
         return bool(self.path)
 
-    def add(self, pid: int) -> None:
-        """Moves a process into the group; its later children are born in it."""
-        self._write("cgroup.procs", str(pid))
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """Processes that this thread starts meanwhile are born in the group."""
+        if not self.path:
+            yield
+            return
+        self._write("tasks", "0")
+        try:
+            yield
+        finally:
+            _write(os.path.join(os.path.dirname(self.path), "tasks"), "0")
 
     def __enter__(self) -> Self:
         return self
@@ -67,18 +82,17 @@ class PidsGroup:
             time.sleep(0.01)
 
     def _write(self, name: str, value: str) -> None:
-        with open(os.path.join(self.path, name), "w", encoding="ascii") as file:
-            file.write(value)
+        _write(os.path.join(self.path, name), value)
+
+
+def _write(path: str, value: str) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(value)
 
 
 def _parents() -> list[str]:
-    """Where this process may make a group: its own place in each hierarchy, version 1 before version 2."""
-    found = []
+    """Where this process may make a group: its own place in the hierarchy of the ``pids`` controller."""
     with open("/proc/self/cgroup", encoding="utf-8") as file:
-        for line in file:
-            _, controllers, own = line.rstrip("\n").split(":", 2)
-            if "pids" in controllers.split(","):
-                found.insert(0, f"{ROOT}/pids{own}")
-            elif not controllers:
-                found.append(f"{ROOT}{own}")
-    return [path for path in found if os.access(path, os.W_OK)]
+        entries = [line.rstrip("\n").split(":", 2) for line in file]
+    own = [f"{ROOT}/pids{path}" for _, controllers, path in entries if "pids" in controllers.split(",")]
+    return [path for path in own if os.access(path, os.W_OK)]

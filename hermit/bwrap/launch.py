@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from hermit.domain.sandbox import Sandbox
 
 
-OWN_PROCESSES = 3
+OWN_PROCESSES = 4
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Bubblewrap:
         """
         plan = self._plan(sandbox)
         env = variables(sandbox, environ, path=python.path_inside(self.python))
-        # The init, the relay and its listening thread count too; the bound is the command's.
+        # bubblewrap, its init, the relay and its listening thread count too; the bound is the command's.
         pids = None if sandbox.limits.pids is None else sandbox.limits.pids + OWN_PROCESSES
         with PidsGroup.make(pids) as group:
             record = self._record(sandbox, plan, env, group)
@@ -155,7 +155,6 @@ class _Start:
         self._status = Status()
         self._process: subprocess.Popen[bytes] | None = None
         self._init: int | None = None
-        self._release: int | None = None
         self.empty = False
 
     def run(self, sandbox: Sandbox, plan: tuple[argv.Operation, ...], executable: str) -> Outcome:
@@ -165,13 +164,9 @@ class _Start:
             spelled = argv.options(sandbox, plan, status=status)
         except ValueError as error:
             raise SandboxError(str(error), where=f"the {sandbox.role} sandbox", cause="declaration") from None
-        if self._group.holds:
-            held = line.add_gate()
-            self._release = held.near
-            spelled = ("--block-fd", str(held.far), *spelled)
         arguments = line.add_memory("arguments", argv.argument_file(spelled))
         whole = (self._program, "--args", str(arguments), "--", executable, "-I", "-S", argv.RELAY, str(line.job))
-        with open(os.devnull, "r+b") as nothing:
+        with open(os.devnull, "r+b") as nothing, self._group.entered():
             try:
                 self._process = proc.spawn(
                     whole, stdin=nothing.fileno(), stdout=nothing.fileno(), stderr=line.diagnosis,
@@ -197,9 +192,6 @@ class _Start:
             return
         with contextlib.suppress(ProcessLookupError):  # ended already: then the namespace is gone too
             self._init = os.pidfd_open(pid)
-        if self._release is not None:
-            self._group.add(pid)
-            os.write(self._release, b"\0")
 
     def _kill(self) -> None:
         if self._init is not None:

@@ -1,14 +1,29 @@
-"""What an agent hands back, what a judge says of it, and what one attempt comes to."""
+"""What an agent hands back, and what a judge says of it.
+
+Plain classes, because every worker imports them and ``dataclasses`` costs a worker more than its sandbox does.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
-@dataclass
-class RunOutput:
+class _Fields:
+    """Two values of one class with the same fields are equal, and show their fields."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and vars(other) == vars(self)
+
+    __hash__ = None  # type: ignore[assignment]  # their fields can change
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({fields})"
+
+
+class RunOutput(_Fields):
     """What one call of an agent hands back; every field is plain JSON.
 
     Args:
@@ -22,30 +37,37 @@ class RunOutput:
         extra: Anything else.
     """
 
-    output: Any = None
-    log: str = ""
-    cost_usd: float | None = None
-    wall_s: float | None = None
-    api_speed: float | None = None
-    messages: list[Any] = field(default_factory=list)
-    tokens: dict[str, Any] = field(default_factory=dict)
-    extra: dict[str, Any] = field(default_factory=dict)
+    def __init__(
+        self,
+        output: Any = None,
+        log: str = "",
+        cost_usd: float | None = None,
+        wall_s: float | None = None,
+        api_speed: float | None = None,
+        messages: list[Any] | None = None,
+        tokens: dict[str, Any] | None = None,
+        extra: dict[str, Any] | None = None,
+    ) -> None:
+        self.output = output
+        self.log = log
+        self.cost_usd = cost_usd
+        self.wall_s = wall_s
+        self.api_speed = api_speed
+        self.messages = [] if messages is None else messages
+        self.tokens = {} if tokens is None else tokens
+        self.extra = {} if extra is None else extra
 
 
-@dataclass
-class JudgeResult:
-    """What a judge says of one attempt: a finite ``score``, words for the learner, anything else in ``extra``."""
+class JudgeResult(_Fields):
+    """What a judge says of one attempt.
 
-    score: float
-    feedback: str = ""
-    extra: dict[str, Any] = field(default_factory=dict)
+    Args:
+        score: A finite number; 1.0 is solved.
+        feedback: Words for the learner.
+        extra: Anything else, as plain JSON.
+    """
 
-
-class Status(Enum):
-    """What one attempt came to. All but ``SANDBOX_ERROR`` have a score; that one is ours, and has none."""
-
-    OK = "ok"
-    AGENT_ERROR = "agent_error"
-    TIMEOUT = "timeout"
-    JUDGE_ERROR = "judge_error"
-    SANDBOX_ERROR = "sandbox_error"
+    def __init__(self, score: float, feedback: str = "", extra: dict[str, Any] | None = None) -> None:
+        self.score = score
+        self.feedback = feedback
+        self.extra = {} if extra is None else extra

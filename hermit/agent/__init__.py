@@ -1,0 +1,1 @@
+"""The acting layer: what an agent is, and the worker that runs one inside its sandbox."""

@@ -1,0 +1,59 @@
+"""`hermit check`: says whether this machine, and a config, are fit."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hermit import environ
+from hermit.cli import console
+from hermit.cli.eval import JsonOption, Overrides
+from hermit.config.load import load
+from hermit.errors import ExitCode
+from hermit.run import check as checks
+from hermit.run import place
+from hermit.run import plan as plans
+
+HELP = """Say whether this machine, and a config, are fit to run.
+
+Without a config it starts a real sandbox and tries to break out of it. With one it also validates the config, the data
+and the paths, and makes one attempt at the first task.
+
+\b
+Examples:
+  hermit check
+  hermit check --config run.yaml
+  hermit check --config run.yaml --no-probe --json
+"""
+
+
+def command(
+    overrides: Overrides = None,
+    *,
+    config: Annotated[Path | None, typer.Option("--config", help="A run config to check too.")] = None,
+    no_probe: Annotated[bool, typer.Option("--no-probe", help="Make no attempt at a task.")] = False,
+    as_json: JsonOption = False,
+) -> int:
+    """Runs the command and returns its exit code."""
+    variables = environ.snapshot()
+    plan = None
+    if config is not None:
+        file = config.absolute()
+        loaded = load(file, tuple(overrides or ()), environ=variables)
+        plan = plans.evaluation(loaded, config_file=file, adapter="none", splits=("train", "test"))
+    elif overrides:
+        raise typer.BadParameter("settings need a --config that they replace settings of")
+    findings = list(checks.machine(variables))
+    if plan is not None:
+        findings.append(checks.Finding("config", True, f"{len(plan.tasks)} tasks, {len(plan.secrets)} secrets"))
+        if not no_probe and all(finding.ok or not finding.needed for finding in findings):
+            findings.append(checks.probe(plan, place.here(plan.config)))
+    fit = all(finding.ok or not finding.needed for finding in findings)
+    if as_json:
+        console.print_json({"fit": fit, "findings": [asdict(finding) for finding in findings]})
+    else:
+        console.print_findings(findings, fit=fit)
+    return ExitCode.OK if fit else ExitCode.PLACE

@@ -1,0 +1,142 @@
+"""How the command line shows things: on a terminal, in plain lines, or as JSON."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from hermit.run.report import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hermit.run import check, evaluate
+    from hermit.run.report import Row
+
+LINE_EVERY_S = 2.0
+MARKS = {True: "[green]ok[/]", False: "[red]missing[/]", None: "[yellow]without[/]"}
+
+
+def err() -> Console:
+    """Standard error, where progress and refusals go."""
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def out() -> Console:
+    """Standard output, where results go."""
+    return Console(highlight=False, soft_wrap=True)
+
+
+def print_json(document: Any) -> None:
+    """A document for machines, on standard output."""
+    print(json.dumps(document, indent=1))
+
+
+class ProgressView:
+    """Shows how an evaluation goes on: a bar on a terminal, a line now and then elsewhere, and every failure."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._bar: Progress | None = None
+        self._began = time.monotonic()
+        self._last = self._began
+        if console.is_terminal:
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            self._bar = Progress(*columns, console=console, transient=True)
+            self._task = self._bar.add_task("", total=None)
+
+    def __enter__(self) -> ProgressView:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, progress: evaluate.Progress) -> None:
+        """Takes the next state."""
+        if progress.row is None and progress.resumed:
+            self._console.print(f"{progress.resumed} of {progress.total} attempts were made before; going on")
+        if progress.row is not None and progress.row.status is not Status.OK:
+            self._console.print(failure_line(progress.row), markup=False)
+        done, tally = progress.tally.attempts, progress.tally
+        mean = "-" if tally.mean is None else f"{tally.mean:.3f}"
+        words = f"mean {mean}, {tally.errors} errors"
+        if self._bar is not None:
+            self._bar.update(self._task, total=progress.total, completed=done, description=words)
+            return
+        now = time.monotonic()
+        if done == progress.total or now - self._last >= LINE_EVERY_S:
+            self._last = now
+            made = done - progress.resumed
+            eta = (now - self._began) / made * (progress.total - done) if made else 0.0
+            self._console.print(f"{done}/{progress.total} attempts, {words}, {eta:.0f} s to go", markup=False)
+
+
+def failure_line(row: Row) -> str:
+    """One failed attempt on one line."""
+    words = (row.error or "").splitlines()
+    return f"{row.status.value} {row.id} ({row.phase}, {row.cause}): {words[0][:200] if words else ''}"
+
+
+def summary_table(summary: dict[str, Any], *, where: str) -> Table:
+    """What an evaluation came to, for a person."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    mean = summary["mean_score"]
+    rows = [
+        ("adapter", summary["adapter"]),
+        ("tasks", f"{summary['tasks']}, {summary['repeats']} attempt(s) each"),
+        ("mean score", "none" if mean is None else f"{mean:.4f}"),
+        ("solved once", str(summary["solved_once"])),
+        ("errors", _errors(summary)),
+        ("cost", _cost(summary)),
+        ("time", f"{summary['wall_s']:.1f} s"),
+        ("results", where),
+    ]
+    if summary["unconfined"]:
+        rows.insert(5, ("unconfined", f"{summary['unconfined']} attempts ran without a sandbox"))
+    for name, value in rows:
+        table.add_row(f"[bold]{name}[/]", escape(value))
+    return table
+
+
+def _errors(summary: dict[str, Any]) -> str:
+    kinds = [f"{count} {name}" for name, count in summary["statuses"].items() if count and name != "ok"]
+    return f"{summary['errors']} ({', '.join(kinds)})" if kinds else "0"
+
+
+def _cost(summary: dict[str, Any]) -> str:
+    unknown = summary["unknown_cost_tasks"]
+    return f"${summary['cost_usd']:.4f}" + (f", unknown for {unknown} tasks" if unknown else "")
+
+
+def print_findings(findings: Iterable[check.Finding], *, fit: bool) -> None:
+    """What a check found, for a person: a table, then each cure on lines of its own, to be copied whole."""
+    kept = tuple(findings)
+    table = Table("", "what", "found", box=None, pad_edge=False)
+    for finding in kept:
+        mark = MARKS[None if not finding.ok and not finding.needed else finding.ok]
+        table.add_row(mark, escape(finding.name), escape(finding.found))
+    console = out()
+    console.print(table)
+    for cure in dict.fromkeys(finding.cure for finding in kept if not finding.ok and finding.cure):
+        names = ", ".join(finding.name for finding in kept if not finding.ok and finding.cure == cure)
+        console.print(f"\n{names}:\n  {cure}", markup=False)
+    console.print("\nThis machine is fit." if fit else "\nThis machine is not fit.", markup=False)
+
+
+def usage_message(error: Exception) -> str | None:
+    """What is wrong with a command line, where that is what an exception says; ``None`` for any other."""
+    words = getattr(error, "format_message", None)
+    if words is None:
+        return None
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "hermit"
+    return f"hermit: {words()}\n  -> see `{path} --help`"

@@ -1,0 +1,90 @@
+"""`hermit eval`: scores one adapter on the test split."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hermit import environ
+from hermit.cli import console
+from hermit.config.load import load
+from hermit.errors import ExitCode
+from hermit.run import evaluate, place
+from hermit.run import plan as plans
+
+HELP = """Score one adapter on the test split of a run config.
+
+Results go to <output_dir>/<run_name>/eval/<selector>/ as they come. The same command again goes on where it stopped.
+
+\b
+Examples:
+  hermit eval --config run.yaml --adapter none
+  hermit eval --config run.yaml --adapter my-adapter/ agent.concurrency=8 eval.repeats=3
+  hermit eval --config run.yaml --adapter none --runtime image --json
+"""
+
+
+class Runtime(Enum):
+    """Where sandboxes are started."""
+
+    AUTO = "auto"
+    IMAGE = "image"
+    LOCAL = "local"
+
+
+ConfigOption = Annotated[Path, typer.Option("--config", help="The run config.", show_default=False)]
+RuntimeOption = Annotated[
+    Runtime | None,
+    typer.Option("--runtime", help="Where sandboxes are started; the config's container.runtime unless given."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of words.")]
+Overrides = Annotated[
+    list[str] | None, typer.Argument(metavar="[KEY.SUB=VALUE]...", help="Settings that replace the config's.")
+]
+
+
+def command(
+    config: ConfigOption,
+    overrides: Overrides = None,
+    *,
+    adapter: Annotated[str, typer.Option(help="`none` for the baseline, or an adapter's directory.")] = "none",
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over: drop the results of an earlier run.")] = False,
+    runtime: RuntimeOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Runs the command and returns its exit code."""
+    variables = environ.snapshot()
+    given = tuple(overrides or ())
+    file = config.absolute()
+    plan = plans.evaluation(load(file, given, environ=variables), config_file=file, adapter=adapter)
+    choice = place.choose(plan.config, runtime=runtime.value if runtime else None, environ=variables)
+    notes = console.err()
+    notes.print(f"sandboxes start {choice.sentence}", markup=False)
+    if choice.engine is not None:
+        return place.in_image(plan, choice, inside_arguments(plan, given, fresh=fresh, as_json=as_json), environ=variables)
+    where = place.here(plan.config)
+    with console.ProgressView(notes) as view:
+        summary = evaluate.evaluate(plan, where, fresh=fresh, show=view)
+    if as_json:
+        console.print_json(summary)
+    else:
+        console.out().print(console.summary_table(summary, where=str(plan.paths.evaluation)))
+    return ExitCode.SANDBOX if summary["statuses"]["sandbox_error"] else ExitCode.OK
+
+
+def inside_arguments(plan: plans.EvalPlan, overrides: tuple[str, ...], *, fresh: bool, as_json: bool) -> list[str]:
+    """The same command as it runs inside the image, with every path absolute and the run's place fixed."""
+    config = plan.config
+    arguments = ["eval", "--config", str(plan.config_file), "--runtime", "local"]
+    arguments += ["--adapter", str(plan.adapter) if plan.adapter else "none"]
+    arguments += ["--fresh"] if fresh else []
+    arguments += ["--json"] if as_json else []
+    return [
+        *arguments,
+        *overrides,
+        f"trainer.output_dir={config.trainer.output_dir}",
+        f"trainer.run_name={plan.paths.root.name}",
+    ]

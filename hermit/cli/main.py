@@ -1,0 +1,69 @@
+"""The `hermit` command: its commands, and one way from a failure to an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+import hermit
+from hermit.cli import check, config, console, eval  # noqa: A004 - the command's name
+from hermit.errors import ExitCode, HermitError
+
+app = typer.Typer(
+    name="hermit",
+    help="Run AI agents, their judges and their learners in sandboxes that behave the same on every machine.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("eval", help=eval.HELP)(eval.command)
+app.command("check", help=check.HELP)(check.command)
+app.add_typer(config.app, name="config")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"hermit {hermit.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """Options that every command shares."""
+
+
+def main() -> None:
+    """The entry point; ends the process with the exit code of ``errors.py``."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Runs one command line and returns its exit code; a failure is one clear message on standard error."""
+    try:
+        code = app(arguments, standalone_mode=False)
+        sys.stdout.flush()
+    except HermitError as error:
+        console.err().print(f"hermit: {error}", markup=False)
+        return error.exit_code
+    except KeyboardInterrupt:
+        console.err().print("hermit: interrupted")
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    except Exception as error:
+        usage = console.usage_message(error)
+        if usage is None:
+            raise
+        console.err().print(usage, markup=False)
+        return ExitCode.CONFIG
+    return code if isinstance(code, int) else ExitCode.OK

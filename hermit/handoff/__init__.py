@@ -1,0 +1,1 @@
+"""Files between sandboxes: every one is a copy that follows no link."""

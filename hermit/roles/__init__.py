@@ -1,0 +1,1 @@
+"""Which sandbox a role gets: pure, config in, values out."""

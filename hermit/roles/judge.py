@@ -1,0 +1,65 @@
+"""The judge's sandbox: where one attempt is scored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hermit.domain import codec
+from hermit.domain.bind import Bind
+from hermit.domain.command import Command
+from hermit.domain.sandbox import Sandbox
+from hermit.roles import secrets as run_secrets
+from hermit.roles import task as task_role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hermit.config.schema import RunConfig
+    from hermit.config.tasks import Task
+    from hermit.domain.trial import RunOutput
+    from hermit.roles.secrets import Secret
+
+RESULT_BYTES = 4 * 1024 * 1024
+
+
+def callable_of(config: RunConfig) -> str:
+    """The judge as ``file.py:name``."""
+    return f"{config.judge.path}:{config.judge.name}"
+
+
+def command(config: RunConfig, task: Task, output: RunOutput) -> Command:
+    """One call of the judge for one attempt."""
+    job = {"callable": callable_of(config), "task": dict(task.row), "output": vars(output)}
+    return Command(worker="hermit.agent.worker:run_judge", job=codec.dump(job), result_bytes=RESULT_BYTES)
+
+
+def shared(config: RunConfig, task_sandbox: Sandbox, secrets: Iterable[Secret]) -> Sandbox:
+    """The task sandbox once more, over the work as the agent left it, with the judge's file and tests to be seen."""
+    return replace(_judging(config, task_sandbox, secrets), write=task_sandbox.write)
+
+
+def separate(
+    config: RunConfig, task_sandbox: Sandbox, *, collected: str, work: str, secrets: Iterable[Secret]
+) -> Sandbox:
+    """A fresh sandbox with a copy of what was collected in place of the agent's work, and nothing it could write."""
+    judging = _judging(config, task_sandbox, secrets)
+    return replace(judging, write=(), binds=(Bind(collected, work, writable=True),))
+
+
+def on_host(config: RunConfig, *, work: str) -> Sandbox:
+    """What a judge on the host has: its bounds and the place of the work; nothing of it is confined."""
+    limits = task_role.limits(config, timeout_min=config.judge.timeout_min)
+    return Sandbox(role="judge", env=((task_role.WORK_VARIABLE, work),), limits=limits, framework=True)
+
+
+def _judging(config: RunConfig, task_sandbox: Sandbox, secrets: Iterable[Secret]) -> Sandbox:
+    own = {str(config.judge.path), *(str(path) for path in config.judge.tests)}
+    return replace(
+        task_sandbox,
+        role="judge",
+        read=tuple(sorted({*task_sandbox.read, *own})),
+        cwd="/tmp",  # noqa: S108 - the sandbox's own; never where the agent could leave something to import
+        limits=task_role.limits(config, timeout_min=config.judge.timeout_min),
+        probes=run_secrets.probes(secrets, judge=True),
+    )

@@ -1,0 +1,80 @@
+"""The task sandbox: where the acting agent attempts one task."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermit.domain import codec
+from hermit.domain.command import Command
+from hermit.domain.limits import Limits
+from hermit.domain.network import Network
+from hermit.domain.sandbox import Enforce, Sandbox
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hermit.config.schema import RunConfig
+    from hermit.config.tasks import Task
+    from hermit.roles.secrets import Secret
+
+# The working directory is named to the agent and to its judge by this variable, beside being the agent's cwd.
+WORK_VARIABLE = "HERMIT_WORK"
+NETWORKS = {"no-network": Network.ISOLATED, "public": Network.OPEN}
+
+
+def file_of(callable_name: str) -> str | None:
+    """The file of ``/path/file.py:Name``; ``None`` for ``package.module:Name``, which the environment holds."""
+    where = callable_name.rpartition(":")[0]
+    return where if where.endswith(".py") else None
+
+
+def declared(config: RunConfig) -> tuple[tuple[str, str], ...]:
+    """Every path the task sandbox shows because the config says so, with the key that says it."""
+    environment = config.environment
+    pairs = [("environment.read", str(path)) for path in environment.read]
+    pairs += [("environment.write", str(path)) for path in environment.write]
+    agent = file_of(config.agent.name)
+    return (*pairs, ("agent.name", agent)) if agent else tuple(pairs)
+
+
+def passes(config: RunConfig, name: str) -> bool:
+    """Whether the host's variable ``name`` passes into the task sandbox."""
+    return Sandbox(env_allow=tuple(config.environment.env)).passes(name)
+
+
+def limits(config: RunConfig, *, timeout_min: float | None) -> Limits:
+    """The bounds of the config's ``environment.resources``, with a wall clock."""
+    given = config.environment.resources.model_dump(exclude_none=True)
+    return Limits(**given, wall_s=None if timeout_min is None else timeout_min * 60)
+
+
+def sandbox(config: RunConfig, *, work: str, adapter: str | None, secrets: Iterable[Secret]) -> Sandbox:
+    """The sandbox of one attempt: what the task declares, the agent's file, its adapter, its own directory."""
+    environment = config.environment
+    read = {str(path) for path in environment.read}
+    read |= {path for path in (file_of(config.agent.name), adapter) if path is not None}
+    return Sandbox(
+        role="task",
+        read=tuple(sorted(read)),
+        write=(*(str(path) for path in environment.write), work),
+        cwd=work,
+        network=NETWORKS[environment.network],
+        env=((WORK_VARIABLE, work),),
+        env_allow=tuple(environment.env),
+        limits=limits(config, timeout_min=config.agent.timeout_min),
+        probes=tuple(name for secret in secrets for name in secret.names),
+        framework=True,
+        enforce=Enforce(config.sandbox.enforce),
+    )
+
+
+def command(config: RunConfig, task: Task, *, adapter: str | None, base: str) -> Command:
+    """One call of the agent for one task."""
+    job = {
+        "callable": config.agent.name,
+        "task": dict(task.row),
+        "adapter": adapter,
+        "params": dict(config.agent.params),
+        "base": base,
+    }
+    return Command(worker="hermit.agent.worker:run_agent", job=codec.dump(job))

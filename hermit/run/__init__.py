@@ -1,0 +1,1 @@
+"""When it happens: the only place where policy and mechanism meet."""

@@ -1,0 +1,152 @@
+"""What the attempts of a run share: the place, the scratch they work in, and where their evidence goes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from hermit.agent.result import Failure, handed_back
+from hermit.handoff.freeze import freeze
+from hermit.run.paths import write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from hermit.domain.command import Command, Outcome
+    from hermit.domain.record import Record
+    from hermit.domain.sandbox import Sandbox
+    from hermit.run.plan import Attempt, EvalPlan
+    from hermit.sandbox import Place
+
+
+class Stop:
+    """A pipe whose reading end becomes readable, for everybody and for ever, when the run is given up."""
+
+    def __init__(self) -> None:
+        self.descriptor, self._far = os.pipe()
+        self._set = False
+
+    def set(self) -> None:
+        """Gives the run up; again is no error."""
+        if not self._set:
+            self._set = True
+            os.close(self._far)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.set()
+        os.close(self.descriptor)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where a run works.
+
+    Args:
+        plan: What is run.
+        place: Where sandboxes are started.
+        host: Where a judge on the host is started.
+        scratch: A directory of this run alone; each attempt has one of its own in it.
+        adapter: The frozen adapter, ``None`` for the baseline without one.
+        stop: Says that the run is given up.
+    """
+
+    plan: EvalPlan
+    place: Place
+    host: Place
+    scratch: Path
+    adapter: str | None
+    stop: Stop
+
+    @contextlib.contextmanager
+    def workspace(self, attempt: Attempt) -> Iterator[Workspace]:
+        """The directories and the evidence of one attempt; the directories are gone afterwards."""
+        root = Path(tempfile.mkdtemp(dir=self.scratch))
+        try:
+            workspace = Workspace(self, attempt, work=root / "work", collected=root / "collected")
+            workspace.work.mkdir()
+            workspace.collected.mkdir()
+            yield workspace
+        finally:
+            remove(root)
+
+
+@dataclass
+class Workspace:
+    """One attempt's own directories, and the evidence of what it started.
+
+    Args:
+        bench: What it shares with the other attempts.
+        attempt: The attempt.
+        work: The agent's working directory.
+        collected: What a separate judge gets in its place.
+        records: The names of the records of its starts so far.
+    """
+
+    bench: Bench
+    attempt: Attempt
+    work: Path
+    collected: Path
+    records: list[str] = field(default_factory=list)
+
+    def run(self, place: Place, sandbox: Sandbox, command: Command) -> dict[str, Any] | Failure:
+        """Starts a worker and reads what it hands back; its record and what it printed are kept.
+
+        Raises:
+            SandboxError: The sandbox failed.
+            Interrupted: The run was given up.
+        """
+        outcome = place.run(sandbox, command, keep=self._keep, cancel=self.bench.stop.descriptor)
+        who = "judge" if sandbox.role == "judge" else "agent"
+        self._keep_output(who, outcome)
+        return handed_back(command, outcome)
+
+    def _keep(self, record: Record) -> None:
+        task_id, repeat = self.attempt.key
+        path = self.bench.plan.paths.new_record(record.role, task_id, repeat)
+        write_atomically(path, json.dumps(record.as_json(), indent=1).encode() + b"\n")
+        self.records.append(path.name)
+
+    def _keep_output(self, who: str, outcome: Outcome) -> None:
+        for name, stream in (("out", outcome.stdout), ("err", outcome.stderr)):
+            if stream.total:
+                note = f"\n[{stream.dropped} more bytes were not kept]\n".encode() if stream.dropped else b""
+                path = self.bench.plan.paths.logs(*self.attempt.key) / f"{who}.{name}"
+                write_atomically(path, stream.kept + note)
+
+
+@contextlib.contextmanager
+def opened(plan: EvalPlan, place: Place, host: Place) -> Iterator[Bench]:
+    """A bench for one run; its scratch is gone afterwards."""
+    scratch = Path(tempfile.mkdtemp(prefix="hermit-"))
+    try:
+        adapter = None
+        if plan.adapter is not None:
+            frozen = scratch / "adapter"
+            frozen.mkdir()
+            adapter = freeze(str(plan.adapter), into=str(frozen)).path
+        with Stop() as stop:
+            yield Bench(plan, place, host, scratch, adapter, stop)
+    finally:
+        remove(scratch)
+
+
+def remove(directory: Path) -> None:
+    """Removes a directory and what an agent left in it, whatever modes it gave to its own directories."""
+
+    def again(function: Any, path: str, _: object) -> None:
+        os.chmod(os.path.dirname(path), 0o700)
+        with contextlib.suppress(OSError):
+            os.chmod(path, 0o700, follow_symlinks=False)
+        function(path)
+
+    shutil.rmtree(directory, onerror=again)

@@ -1,0 +1,125 @@
+"""`hermit check`: whether this machine, and a config, are fit; found by trying."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import sys
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermit import sandbox as sandboxes
+from hermit.bwrap import preflight
+from hermit.errors import HermitError, PlaceError
+from hermit.oci import engine
+from hermit.run import bench, place, trial
+from hermit.run.paths import RunPaths
+from hermit.run.plan import Attempt
+from hermit.run.report import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from hermit.domain.record import Record
+    from hermit.run.plan import EvalPlan
+    from hermit.run.report import Row
+    from hermit.sandbox import Place
+
+PACKAGES = ("numpy", "pandas", "scipy", "torch")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked for.
+
+    Args:
+        name: What.
+        ok: Whether it is as it has to be.
+        found: What was found.
+        cure: The command that cures it, where it is not.
+        needed: Whether Hermit can do without it.
+    """
+
+    name: str
+    ok: bool
+    found: str
+    cure: str = ""
+    needed: bool = True
+
+
+def machine(environ: Mapping[str, str]) -> Iterator[Finding]:
+    """What this machine has and lacks, needed things first."""
+    fit = sys.version_info >= (3, 11)
+    yield Finding("python", fit, f"{platform.python_version()} at {sys.executable}", "install Python 3.11 or newer")
+    yield from _sandboxes()
+    yield from _packages()
+    yield _engine(environ)
+
+
+def _sandboxes() -> Iterator[Finding]:
+    cure = place.container_cure()
+    try:
+        found = sandboxes.preflight(container_cure=cure)
+    except PlaceError as error:
+        blockers = preflight.blockers(preflight.facts(), container_cure=cure)
+        for blocker in blockers:
+            yield Finding(blocker.cause.replace("_", " "), False, blocker.what, blocker.cure)
+        yield Finding("sandbox", False, error.what, error.cure)
+        return
+    if found.record is not None:
+        yield Finding("sandbox", True, f"{found.record.backend} {found.record.version}, one was started")
+        yield from _from_inside(found.record)
+
+
+def _from_inside(record: Record) -> Iterator[Finding]:
+    for check in record.checks:
+        yield Finding(check.name, check.passed, check.detail)
+    holds = {name: held_by for name, _, held_by in record.limits}["pids"]
+    held = not holds.startswith("nothing")
+    cure = "run as an unprivileged user, or use --runtime image"
+    yield Finding("bound on processes", held, holds, "" if held else cure, needed=False)
+
+
+def _packages() -> Iterator[Finding]:
+    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
+    found = f"without {', '.join(missing)}" if missing else ", ".join(PACKAGES)
+    yield Finding("scientific packages", not missing, found, "pip install 'hermit-oci[sandbox]'", needed=False)
+
+
+def _engine(environ: Mapping[str, str]) -> Finding:
+    name = "container engine"
+    try:
+        found = engine.find(environ)
+        place.refuse_unfit_image(found, "hermit")
+    except PlaceError as error:
+        return Finding(name, False, error.what, error.cure, needed=False)
+    return Finding(name, True, f"{Path(found.program).name} {found.server}, with the image hermit", needed=False)
+
+
+def probe(plan: EvalPlan, where: Place) -> Finding:
+    """One attempt at the first task, in a run directory of its own that is gone afterwards."""
+    first = plan.tasks[0]
+    with tempfile.TemporaryDirectory(prefix="hermit-check-") as root:
+        once = replace(plan, tasks=(first,), paths=RunPaths(Path(root), plan.paths.selector))
+        try:
+            with bench.opened(once, where, sandboxes.unconfined("the judge runs on the host")) as bench_:
+                row = trial.attempt(bench_, Attempt(first, 0))
+        except HermitError as error:
+            return Finding(f"task {first.id}", False, error.what, error.cure)
+    return _probed(first.id, row)
+
+
+def _probed(task_id: str, row: Row) -> Finding:
+    name = f"task {task_id}"
+    if row.status is Status.OK and row.judge is not None:
+        return Finding(name, True, f"score {row.judge.score:g} in {row.wall_s:.1f} s")
+    words = f"{row.status.value} in the phase {row.phase}, {row.cause}: {row.error}"
+    cures = {
+        Status.AGENT_ERROR: "correct the agent, or what its sandbox is shown",
+        Status.TIMEOUT: "raise agent.timeout_min",
+        Status.JUDGE_ERROR: "correct the judge, or what its sandbox is shown",
+        Status.SANDBOX_ERROR: "run `hermit check` without a config",
+    }
+    return Finding(name, False, words, cures.get(row.status, ""))

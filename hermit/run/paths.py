@@ -1,0 +1,101 @@
+"""Where the files of a run lie: the one place that spells their names."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import quote
+
+
+@dataclass(frozen=True)
+class RunPaths:
+    """The files of one evaluation.
+
+    ::
+
+        <output_dir>/<run_name>/
+        ├── sandbox/                      a record for each start of a sandbox
+        │   └── <time>-<role>-<id>-<repeat>.json
+        └── eval/<selector>/
+            ├── lock.json                 what runs: another config, agent, judge or data may not add to it
+            ├── results.jsonl             a line for each attempt, as they end
+            ├── summary.json              what they come to
+            └── logs/<id>-<repeat>/       what the agent and the judge printed, where they printed anything
+                └── agent.out agent.err judge.out judge.err
+
+    Args:
+        root: The run's directory.
+        selector: Which adapter is evaluated.
+    """
+
+    root: Path
+    selector: str
+
+    @property
+    def evaluation(self) -> Path:
+        """The directory of this evaluation."""
+        return self.root / "eval" / self.selector
+
+    @property
+    def lock(self) -> Path:
+        """What runs."""
+        return self.evaluation / "lock.json"
+
+    @property
+    def results(self) -> Path:
+        """A line for each attempt."""
+        return self.evaluation / "results.jsonl"
+
+    @property
+    def summary(self) -> Path:
+        """What the attempts come to."""
+        return self.evaluation / "summary.json"
+
+    @property
+    def records(self) -> Path:
+        """A record for each start."""
+        return self.root / "sandbox"
+
+    def logs(self, task_id: str, repeat: int) -> Path:
+        """What one attempt printed."""
+        return self.evaluation / "logs" / f"{file_name(task_id)}-{repeat}"
+
+    def new_record(self, role: str, task_id: str, repeat: int) -> Path:
+        """A name for the record of a start that happens now."""
+        now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")
+        return self.records / f"{now}-{role}-{file_name(task_id)}-{repeat}.json"
+
+
+def file_name(task_id: str) -> str:
+    """A task's id as one component of a path: two ids never share one, and any id has one."""
+    name = quote(task_id, safe="")
+    if name.startswith("."):
+        name = "%2E" + name[1:]
+    if len(name) > 120:
+        name = f"{name[:80]}~{hashlib.sha256(task_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+    return name
+
+
+def run_name(*, given: str | None, config: Path, agent: str) -> str:
+    """The run's name: the one that was given, or the config's directory and the agent's name."""
+    return given or re.sub(r"[^A-Za-z0-9._-]+", "-", f"{config.parent.name}-{agent.rpartition(':')[2]}").strip(".-")
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Writes a file whole or not at all; whoever reads it sees the old one or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fchmod(file.fileno(), 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

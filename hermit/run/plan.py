@@ -1,0 +1,225 @@
+"""What an evaluation is going to do; every refusal happens here, before anything is created."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import hermit
+from hermit.bwrap import python
+from hermit.config.tasks import load_tasks
+from hermit.domain.sandbox import Sandbox
+from hermit.errors import ConfigError
+from hermit.handoff import freeze
+from hermit.roles import secrets as run_secrets
+from hermit.roles import task as task_role
+from hermit.run.paths import RunPaths, run_name
+
+if TYPE_CHECKING:
+    from hermit.config.schema import RunConfig
+    from hermit.config.tasks import Task
+    from hermit.roles.secrets import Secret
+
+BUILT_IN_AGENTS = ("react", "codex", "claude-code", "harbor")
+TREE_SELECTORS = ("root", "final")
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt at one task."""
+
+    task: Task
+    repeat: int
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What tells it from every other attempt of the run."""
+        return self.task.id, self.repeat
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalPlan:
+    """One adapter, scored on the test split.
+
+    Args:
+        config: The run's config.
+        config_file: Where it was read.
+        adapter: The adapter's directory; ``None`` for the baseline without one.
+        tasks: The tasks of the split, in its order.
+        paths: Where the files of the run lie.
+        secrets: What no sandbox may show.
+        lock: What runs, in a form that two runs can be compared by.
+    """
+
+    config: RunConfig
+    config_file: Path
+    adapter: Path | None
+    tasks: tuple[Task, ...]
+    paths: RunPaths
+    secrets: tuple[Secret, ...]
+    lock: dict[str, Any]
+
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """Every attempt, the first at each task before the second at any."""
+        return tuple(Attempt(task, repeat) for repeat in range(self.config.eval.repeats) for task in self.tasks)
+
+    @property
+    def base(self) -> Path:
+        """The directory of the config."""
+        return self.config_file.parent
+
+
+def evaluation(
+    config: RunConfig, *, config_file: Path, adapter: str, splits: tuple[str, ...] = ("test",)
+) -> EvalPlan:
+    """The plan of ``hermit eval``.
+
+    Args:
+        config: The run's config.
+        config_file: Where it was read, absolute.
+        adapter: ``none``, or a directory.
+        splits: The splits whose tasks may be taken: those of the first one that the config names.
+
+    Raises:
+        ConfigError: Something cannot be done as it stands; nothing was created.
+    """
+    refuse_unsupported(config)
+    source = _adapter(adapter)
+    task_set = load_tasks(config)
+    split = next((name for name in splits if name in task_set.splits), splits[-1])
+    tasks = task_set.split(split)
+    name = run_name(given=config.trainer.run_name, config=config_file, agent=config.agent.name)
+    paths = RunPaths(config.trainer.output_dir / name, _selector(source))
+    secrets = run_secrets.of_run(config, run_root=str(paths.root))
+    declared = [*task_role.declared(config), *([("--adapter", str(source))] if source else [])]
+    refuse_missing(config)
+    run_secrets.refuse_declared(declared, secrets)
+    run_secrets.refuse_declared(shown_anyway(), secrets)
+    refuse_impossible(config)
+    return EvalPlan(
+        config=config,
+        config_file=config_file,
+        adapter=source,
+        tasks=tasks,
+        paths=paths,
+        secrets=secrets,
+        lock=_lock(config, source),
+    )
+
+
+def refuse_unsupported(config: RunConfig) -> None:
+    """Refuses what the specification knows and this version does not do yet.
+
+    Raises:
+        ConfigError: The first such setting.
+    """
+    environment = config.environment
+    asked = {
+        "environment.network: allowlist": environment.network == "allowlist",
+        "environment.packages": bool(environment.packages),
+        "environment.image": environment.image is not None,
+        "environment.runner: host": environment.runner == "host",
+        "sandbox.hide": bool(config.sandbox.hide),
+        f"agent.name: {config.agent.name}": config.agent.name in BUILT_IN_AGENTS,
+    }
+    for setting, wanted in asked.items():
+        if wanted:
+            raise ConfigError(f"{setting} is not supported yet", cure="leave it out, or use a later version of Hermit")
+
+
+def refuse_missing(config: RunConfig) -> None:
+    """Refuses a path that is not there, and a callable that its file does not define.
+
+    Raises:
+        ConfigError: The first such path or callable.
+    """
+    agent = task_role.file_of(config.agent.name)
+    wanted = [(key, path) for key, path in task_role.declared(config) if path != agent]
+    wanted += [("judge.tests", str(path)) for path in config.judge.tests]
+    for key, path in wanted:
+        if not os.path.exists(path):
+            raise ConfigError(f"{path} does not exist", where=key, cure="create it, or leave it out")
+    if agent is not None:
+        _refuse_undefined(agent, config.agent.name.rpartition(":")[2], key="agent.name")
+    _refuse_undefined(str(config.judge.path), config.judge.name, key="judge.path")
+
+
+def refuse_impossible(config: RunConfig) -> None:
+    """Refuses declared paths that no sandbox can show together.
+
+    Raises:
+        ConfigError: They cannot be shown together.
+    """
+    try:
+        Sandbox(read=tuple(map(str, config.environment.read)), write=tuple(map(str, config.environment.write)))
+    except ValueError as error:
+        raise ConfigError(str(error), where="environment", cure="declare each path once, none inside a writable one") from None
+
+
+def shown_anyway() -> list[tuple[str, str]]:
+    """What every sandbox shows of the machine: its system and the environment this process runs in."""
+    shown = python.current()
+    places = {"/usr", shown.prefix, shown.base_prefix, shown.package}
+    return [("the interpreter's environment, which every sandbox shows", path) for path in sorted(places)]
+
+
+def _adapter(selector: str) -> Path | None:
+    if selector == "none":
+        return None
+    path = Path(selector).expanduser()
+    if path.is_dir():
+        return path.resolve()
+    if selector in TREE_SELECTORS or not re.search(r"[/.]", selector):
+        what = f"an adapter of a tree ({selector}) is not supported yet, and no directory has this name"
+    else:
+        what = f"{selector} is not a directory"
+    raise ConfigError(what, where="--adapter", cure="give `none` or an adapter's directory")
+
+
+def _selector(adapter: Path | None) -> str:
+    if adapter is None:
+        return "none"
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", adapter.name).strip(".-") or "adapter"
+    return f"{name}-{freeze.digest(str(adapter))[:12]}"
+
+
+def _refuse_undefined(file: str, name: str, *, key: str) -> None:
+    """The file is read, never run: the host runs nobody's code to find out whether it is there."""
+    try:
+        code = compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}", where=key, cure="name an existing file") from None
+    except (SyntaxError, ValueError) as error:
+        raise ConfigError(f"{file} is not Python: {error}", where=key, cure="correct the file") from None
+    if name not in code.co_names:
+        raise ConfigError(f"{file} defines no {name}", where=key, cure=f"define `{name}` in it, or name another")
+
+
+def _lock(config: RunConfig, adapter: Path | None) -> dict[str, Any]:
+    """What decides the results, by content; how many run at once and where the files lie does not."""
+    settings = config.model_dump(mode="json", include={"data", "agent", "judge", "environment", "sandbox", "eval"})
+    settings["agent"].pop("concurrency")
+    agent = task_role.file_of(config.agent.name)
+    files = {"data.tasks": config.data.tasks, "data.test": config.data.test, "judge.path": config.judge.path}
+    contents = {key: _digest(path) for key, path in files.items() if path is not None}
+    contents["judge.tests"] = [_digest(path) for path in config.judge.tests]
+    if agent is not None:
+        contents["agent.name"] = _digest(Path(agent))
+    if adapter is not None:
+        contents["adapter"] = freeze.digest(str(adapter))
+    decides = {"settings": settings, "contents": contents}
+    plain = json.dumps(decides, sort_keys=True).encode()
+    return {"digest": hashlib.sha256(plain).hexdigest(), "hermit": hermit.__version__, **decides}
+
+
+def _digest(path: Path) -> str:
+    if path.is_dir():
+        return freeze.digest(str(path))
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

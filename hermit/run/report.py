@@ -1,0 +1,220 @@
+"""What came of a run: a row for each attempt, and the summary they fold into."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Self
+
+from hermit.errors import ConfigError
+from hermit.run.paths import write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from hermit.domain.trial import JudgeResult, RunOutput
+
+
+class Status(Enum):
+    """What one attempt came to. All but ``SANDBOX_ERROR`` have a score; that one is ours, and has none."""
+
+    OK = "ok"
+    AGENT_ERROR = "agent_error"
+    TIMEOUT = "timeout"
+    JUDGE_ERROR = "judge_error"
+    SANDBOX_ERROR = "sandbox_error"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One attempt.
+
+    Args:
+        id: The task's id.
+        repeat: Which attempt at it, from 0.
+        status: What it came to.
+        phase: Where it failed: ``agent``, ``collect`` or ``judge``; empty where it did not.
+        cause: How it failed, as one short word; empty where it did not.
+        error: How it failed, in words; ``None`` where it did not.
+        output: What the agent handed back, ``None`` where it did not.
+        judge: What the judge said, ``None`` where it did not.
+        wall_s: Seconds from the start of the agent's sandbox to the judge's last word.
+        confined: Whether the agent was confined.
+        judged: Where the judge ran: ``host``, ``shared`` or ``separate``.
+        missing: Paths the judge was to get that the agent did not leave.
+        records: The names of the records of its starts, in the run's ``sandbox`` directory.
+    """
+
+    id: str
+    repeat: int
+    status: Status
+    phase: str = ""
+    cause: str = ""
+    error: str | None = None
+    output: RunOutput | None = None
+    judge: JudgeResult | None = None
+    wall_s: float = 0.0
+    confined: bool = True
+    judged: str = ""
+    missing: tuple[str, ...] = ()
+    records: tuple[str, ...] = ()
+
+    @property
+    def score(self) -> float | None:
+        """Its score: 0 where the agent or the judge failed, ``None`` where the sandbox did."""
+        if self.status is Status.SANDBOX_ERROR:
+            return None
+        return self.judge.score if self.judge is not None else 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """The row as it stands in ``results.jsonl``."""
+        output = self.output
+        return {
+            "repeat": self.repeat,
+            "id": self.id,
+            "status": self.status.value,
+            "phase": self.phase,
+            "cause": self.cause,
+            "error": self.error,
+            "output": None if output is None else output.output,
+            "judge": None if self.judge is None else dict(vars(self.judge)),
+            "cost_usd": None if output is None else output.cost_usd,
+            "wall_s": round(self.wall_s, 4),
+            "api_speed": None if output is None else output.api_speed,
+            "tokens": {} if output is None else output.tokens,
+            "log": "" if output is None else output.log,
+            "confined": self.confined,
+            "judged": self.judged,
+            "missing": list(self.missing),
+            "records": list(self.records),
+        }
+
+
+@dataclass
+class Tally:
+    """What the rows so far come to; it keeps counts, not rows."""
+
+    scores: dict[str, list[float]] = field(default_factory=dict)
+    statuses: Counter[str] = field(default_factory=Counter)
+    cost_usd: float = 0.0
+    unknown_cost: set[str] = field(default_factory=set)
+    unconfined: int = 0
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Takes one row in its JSON form."""
+        self.statuses[row["status"]] += 1
+        self.unconfined += not row.get("confined", True)
+        if row["status"] != Status.SANDBOX_ERROR.value:
+            judge = row["judge"]
+            self.scores.setdefault(row["id"], []).append(judge["score"] if judge else 0.0)
+        if row["cost_usd"] is None:
+            self.unknown_cost.add(row["id"])
+        else:
+            self.cost_usd += row["cost_usd"]
+
+    @property
+    def attempts(self) -> int:
+        """How many rows there are."""
+        return self.statuses.total()
+
+    @property
+    def mean(self) -> float | None:
+        """The mean score of the attempts that have one; ``None`` where none has."""
+        scores = [score for attempts in self.scores.values() for score in attempts]
+        return sum(scores) / len(scores) if scores else None
+
+    @property
+    def errors(self) -> int:
+        """How many attempts did not end well."""
+        return self.attempts - self.statuses[Status.OK.value]
+
+    @property
+    def sandbox_errors(self) -> int:
+        """How many attempts we broke."""
+        return self.statuses[Status.SANDBOX_ERROR.value]
+
+    def summary(self, *, adapter: str, tasks: int, repeats: int, wall_s: float) -> dict[str, Any]:
+        """The document of ``summary.json``."""
+        return {
+            "adapter": adapter,
+            "commit": None,
+            "tasks": tasks,
+            "repeats": repeats,
+            "mean_score": self.mean,
+            "solved_once": sum(max(attempts) >= 1.0 for attempts in self.scores.values()),
+            "cost_usd": round(self.cost_usd, 6),
+            "unknown_cost_tasks": len(self.unknown_cost),
+            "errors": self.errors,
+            "wall_s": round(wall_s, 3),
+            "attempts": self.attempts,
+            "statuses": {status.value: self.statuses[status.value] for status in Status},
+            "unconfined": self.unconfined,
+            "complete": self.attempts == tasks * repeats,
+        }
+
+
+class Results:
+    """``results.jsonl``: a line is whole when the next one begins, and is on its way to the disk when it is added."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("ab")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Appends one row."""
+        self._file.write(json.dumps(row).encode("ascii") + b"\n")
+        self._file.flush()
+        with contextlib.suppress(OSError):  # not every file system can
+            os.fdatasync(self._file.fileno())
+
+
+def resume(path: Path, *, wanted: Iterable[tuple[str, int]]) -> list[dict[str, Any]]:
+    """The rows that need not be made again, and a file that holds just these.
+
+    A torn last line, an attempt that a sandbox broke and one that is no longer wanted are dropped from the file.
+
+    Raises:
+        ConfigError: A line that is not the last one is no row.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    keys = set(wanted)
+    kept: dict[tuple[str, int], dict[str, Any]] = {}
+    lines = data.split(b"\n")
+    for number, line in enumerate(lines, 1):
+        if not line:
+            continue
+        row = _row(line)
+        if row is None and number == len(lines):
+            break
+        if row is None:
+            raise ConfigError("this is no row of results", where=f"{path}, line {number}", cure="use --fresh")
+        key = (row["id"], row["repeat"])
+        if key in keys and row["status"] != Status.SANDBOX_ERROR.value:
+            kept[key] = row
+    whole = b"".join(json.dumps(row).encode("ascii") + b"\n" for row in kept.values())
+    if whole != data:
+        write_atomically(path, whole)
+    return list(kept.values())
+
+
+def _row(line: bytes) -> dict[str, Any] | None:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    needed = ("id", "repeat", "status", "judge", "cost_usd")
+    return row if isinstance(row, dict) and all(key in row for key in needed) else None
