@@ -61,7 +61,7 @@ class ConfigError(HermitError):
 
 
 class PlaceError(HermitError):
-    """This machine, engine or image cannot hold the sandboxes that were asked for."""
+    """The machine, engine or image cannot hold the sandboxes that were asked for."""
 
     exit_code = ExitCode.PLACE
 

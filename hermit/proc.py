@@ -69,7 +69,9 @@ def attached(argv: Sequence[str]) -> int:
         return code if code >= 0 else 128 - code
 
 
-def spawn(argv: Sequence[str], *, stdin: int, stdout: int, stderr: int, pass_fds: Sequence[int]) -> subprocess.Popen[bytes]:
+def spawn(
+    argv: Sequence[str], *, stdin: int, stdout: int, stderr: int, pass_fds: Sequence[int]
+) -> subprocess.Popen[bytes]:
     """Starts a host process in a session of its own, with these descriptors and an empty environment."""
     return subprocess.Popen(
         list(argv),

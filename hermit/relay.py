@@ -15,7 +15,7 @@ import signal
 import socket
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from hermit.domain.command import Outcome, Stream
 from hermit.domain.record import Check
@@ -159,7 +159,7 @@ class Line:
         self.job = self._memory("orders", marshal.dumps(job))
         self._streams = [number for number in (streams.stdin, streams.stdout, streams.stderr) if number is not None]
 
-    def __enter__(self) -> Line:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -355,7 +355,8 @@ class _Clock:
             self._strike()
         else:
             raise SandboxError(
-                f"processes of the sandbox were alive {KILL_S:g} s after KILL", cause="survivors",
+                f"processes of the sandbox were alive {KILL_S:g} s after KILL",
+                cause="survivors",
                 cure="look for processes in state D; the machine may have to be restarted",
             )
 
@@ -374,8 +375,13 @@ def rlimits(limits: Limits, *, pids: int | None) -> dict[str, int]:
 def limits_held(limits: Limits, *, pids: str) -> tuple[tuple[str, float, str], ...]:
     """Each bound with what holds it."""
     mechanisms = {
-        "memory_mb": "rlimit data, each process", "file_mb": "rlimit file size", "cpu_s": "rlimit cpu, each process",
-        "pids": pids, "wall_s": "clock of the host", "tmp_mb": "size of the file system", "output_bytes": "host",
+        "memory_mb": "rlimit data, each process",
+        "file_mb": "rlimit file size",
+        "cpu_s": "rlimit cpu, each process",
+        "pids": pids,
+        "wall_s": "clock of the host",
+        "tmp_mb": "size of the file system",
+        "output_bytes": "host",
     }
     given = ((name, getattr(limits, name), held_by) for name, held_by in mechanisms.items())
     return tuple((name, value, held_by) for name, value, held_by in given if value is not None)

@@ -28,7 +28,7 @@ from hermit.relay import Streams
 from hermit.unconfined import Unconfined
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from hermit.domain.command import Outcome
     from hermit.domain.record import Record
@@ -113,7 +113,7 @@ def _try_bubblewrap(*, container_cure: str) -> Place:
     except (OSError, TimeoutError) as error:
         raise PlaceError(f"{program} does not run: {error}", cure=f"install it anew: {INSTALL}") from None
     words = said.stdout.decode(errors="replace").split()
-    if said.code != 0 or len(words) != 2 or words[0] != "bubblewrap":
+    if said.code != 0 or words[:1] != ["bubblewrap"] or not words[1:]:
         raise PlaceError(f"{program} is not bubblewrap: it says {said.last_words!r}", cure=f"install it: {INSTALL}")
     shown = python.current()
     python.compile_relay(shown)
@@ -138,16 +138,17 @@ def _diagnosed(error: SandboxError, *, container_cure: str) -> PlaceError:
     return PlaceError(finding.what, where="a first sandbox", cure=finding.cure)
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: list[str]) -> int:
     """The front door; returns the exit code."""
     usage = "usage: python -m hermit.sandbox SPEC -- COMMAND [ARGUMENT...]"
-    if len(arguments) < 3 or arguments[1] != "--":
+    spec_path, dashes, argv = arguments[:1], arguments[1:2], tuple(arguments[2:])
+    if dashes != ["--"] or not argv:
         return _refuse(usage)
     try:
-        sandbox = read_spec(arguments[0])
+        sandbox = read_spec(spec_path[0])
         place = preflight(sandbox.enforce)
         streams = Streams(stdin=0, stdout=1, stderr=2)
-        outcome = place.run(sandbox, Command(argv=tuple(arguments[2:])), keep=lambda _: None, streams=streams)
+        outcome = place.run(sandbox, Command(argv=argv), keep=lambda _: None, streams=streams)
     except (HermitError, ValueError) as error:
         return _refuse(f"hermit.sandbox: {error}")
     except KeyboardInterrupt:

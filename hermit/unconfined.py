@@ -55,7 +55,8 @@ class Unconfined:
         for bind in sandbox.mounts:
             if bind.source != bind.target:
                 raise SandboxError(
-                    f"{bind.source} cannot be shown as {bind.target} without a sandbox", cause="unconfined",
+                    f"{bind.source} cannot be shown as {bind.target} without a sandbox",
+                    cause="unconfined",
                     cure="make bubblewrap work here (`hermit check`)",
                 )
         env = {**environ, **dict(sandbox.env)}
@@ -94,7 +95,10 @@ class Unconfined:
         with open(os.devnull, "r+b") as nothing:
             process = proc.spawn(
                 (self.python.executable, "-I", "-S", inside, str(line.job)),
-                stdin=nothing.fileno(), stdout=nothing.fileno(), stderr=line.diagnosis, pass_fds=line.inherited,
+                stdin=nothing.fileno(),
+                stdout=nothing.fileno(),
+                stderr=line.diagnosis,
+                pass_fds=line.inherited,
             )
         line.started()
         # The relay itself does the killing: it knows its descendants, and outlives them.

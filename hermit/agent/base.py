@@ -22,7 +22,7 @@ class Agent:
         self.params = params
         self.base = base
 
-    def run(self, task: dict[str, Any], adapter: Path | None) -> RunOutput:
+    def run(self, task: dict[str, Any], adapter: Path | None) -> RunOutput:  # noqa: ARG002 - a subclass uses them
         """Attempts one task in the working directory, which is the call's own and writable.
 
         Args:

@@ -41,12 +41,16 @@ def handed_back(command: Command, outcome: Outcome) -> dict[str, Any] | Failure:
         said = codec.load(outcome.result)
     except ValueError as error:
         return Failure("result", f"what it handed back is not JSON: {error}")
+    return _read(said)
+
+
+def _read(said: Any) -> dict[str, Any] | Failure:
     match said:
         case {"value": dict() as value}:
             return value
-        case {"failed": str() as cause, "error": str() as error} if cause in FAILED:
+        case {"failed": str() as cause, "error": str() as words} if cause in FAILED:
             trace = said.get("trace")
-            return Failure(cause, error, trace if isinstance(trace, str) else "")
+            return Failure(cause, words, trace if isinstance(trace, str) else "")
     return Failure("result", "what it handed back is neither a value nor a failure")
 
 

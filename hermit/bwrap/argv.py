@@ -104,10 +104,8 @@ def operations(
         ValueError: A path of the sandbox's own would be shown below a directory that the command can write, or two
             would be shown at one place.
     """
-    shown = [operation for operation in python if isinstance(operation, Show)]
-    covers = [operation for operation in python if isinstance(operation, Empty)]
-    shown += [Show(Bind(relay, RELAY)), *(Show(bind) for bind in sandbox.mounts)]
-    placed = sorted({*shown, *covers}, key=_depth)
+    own: list[Operation] = [Show(Bind(relay, RELAY)), *(Show(bind) for bind in sandbox.mounts)]
+    placed = sorted({*python, *own}, key=_depth)
     _refuse_conflicts(placed)
     size = sandbox.limits.tmp_mb * MIB
     return (

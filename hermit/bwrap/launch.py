@@ -30,8 +30,8 @@ from hermit import proc, relay
 from hermit.bwrap import argv, python, system
 from hermit.bwrap.cgroup import PidsGroup
 from hermit.bwrap.status import Status, verdict
-from hermit.domain.record import Record
 from hermit.domain.network import Network
+from hermit.domain.record import Record
 from hermit.errors import SandboxError
 from hermit.relay import KILL_S, Line, Orders, Streams
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Mapping
 
-    from hermit.domain.bind import Bind
     from hermit.domain.command import Command, Outcome
     from hermit.domain.python import Python
     from hermit.domain.sandbox import Sandbox
@@ -99,8 +98,10 @@ class Bubblewrap:
         for bind in sandbox.mounts:
             if not os.path.exists(bind.source):
                 raise SandboxError(
-                    f"{bind.source} does not exist on this machine", where=f"the {sandbox.role} sandbox",
-                    cause="missing source", cure="create it, or do not declare it",
+                    f"{bind.source} does not exist on this machine",
+                    where=f"the {sandbox.role} sandbox",
+                    cause="missing source",
+                    cure="create it, or do not declare it",
                 )
         try:
             return argv.operations(
@@ -169,7 +170,10 @@ class _Start:
         with open(os.devnull, "r+b") as nothing, self._group.entered():
             try:
                 self._process = proc.spawn(
-                    whole, stdin=nothing.fileno(), stdout=nothing.fileno(), stderr=line.diagnosis,
+                    whole,
+                    stdin=nothing.fileno(),
+                    stdout=nothing.fileno(),
+                    stderr=line.diagnosis,
                     pass_fds=line.inherited,
                 )
             except OSError as error:

@@ -123,9 +123,9 @@ def facts() -> Facts:
 
 
 def _container() -> str:
-    if os.path.exists("/run/.containerenv"):  # noqa: PTH110 - a fact, not a file to work with
+    if os.path.exists("/run/.containerenv"):
         return "podman"
-    if os.path.exists("/.dockerenv"):  # noqa: PTH110
+    if os.path.exists("/.dockerenv"):
         return "docker"
     found = re.search(r"(docker|libpod|containerd|kubepods|lxc)[-/]", _read("/proc/1/cgroup"))
     return found.group(1) if found else ""
@@ -180,7 +180,7 @@ def _name(number: int) -> str:
 
 def _read(path: str) -> str:
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - standard library, fast
+        with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()
     except OSError:
         return ""

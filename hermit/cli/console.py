@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 from rich.markup import escape
@@ -51,7 +51,7 @@ class ProgressView:
             self._bar = Progress(*columns, console=console, transient=True)
             self._task = self._bar.add_task("", total=None)
 
-    def __enter__(self) -> ProgressView:
+    def __enter__(self) -> Self:
         if self._bar is not None:
             self._bar.start()
         return self

@@ -64,7 +64,9 @@ def command(
     notes = console.err()
     notes.print(f"sandboxes start {choice.sentence}", markup=False)
     if choice.engine is not None:
-        return place.in_image(plan, choice, inside_arguments(plan, given, fresh=fresh, as_json=as_json), environ=variables)
+        return place.in_image(
+            plan, choice, inside_arguments(plan, given, fresh=fresh, as_json=as_json), environ=variables
+        )
     where = place.here(plan.config)
     with console.ProgressView(notes) as view:
         summary = evaluate.evaluate(plan, where, fresh=fresh, show=view)

@@ -57,7 +57,7 @@ def run_output(document: Any) -> RunOutput:
         raise TypeError(f"an output is an object, not {type(document).__name__}")
     unknown = set(document) - set(vars(RunOutput()))
     if unknown:
-        raise TypeError(f"RunOutput has no field {sorted(unknown)[0]!r}")
+        raise TypeError(f"RunOutput has no field {min(unknown)!r}")
     for name in NUMBERS:
         value = document.get(name)
         if value is not None and not _is_finite(value):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hermit.domain.bind import Bind
+if TYPE_CHECKING:
+    from hermit.domain.bind import Bind
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ class Sandbox:
     network: Network = Network.ISOLATED
     env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     env_allow: tuple[str, ...] = ()
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     probes: tuple[str, ...] = ()
     framework: bool = False
     enforce: Enforce = Enforce.REQUIRED

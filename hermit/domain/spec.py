@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hermit.domain.bind import Bind
 from hermit.domain.limits import Limits
 from hermit.domain.network import Network
 from hermit.domain.sandbox import Enforce, Sandbox
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # Fields of the specification that are refused until they work whole.
 LATER = ("hide", "packages", "ports", "sockets", "layout", "allowed_hosts")
@@ -24,38 +26,28 @@ def sandbox(document: Any) -> Sandbox:
     """
     if not isinstance(document, dict):
         raise TypeError(f"a sandbox is an object, not {type(document).__name__}")
-    known = {field.name for field in fields(Sandbox)}
     for name in document:
         if name in LATER:
             raise NotImplementedError(f"{name!r} is not supported yet")
-        if name not in known:
-            raise TypeError(f"a sandbox has no field {name!r}; it has {', '.join(sorted(known))}")
-    given: dict[str, Any] = dict(document)
-    for name in ("read", "write", "env_allow", "probes"):
-        if name in given:
-            given[name] = _texts(given[name], name)
-    if "binds" in given:
-        given["binds"] = tuple(_bind(value) for value in _typed(given["binds"], list, "binds"))
-    if "env" in given:
-        pairs = _typed(given["env"], dict, "env")
-        given["env"] = tuple(zip(pairs, _texts(list(pairs.values()), "env"), strict=True))
-    if "limits" in given:
-        given["limits"] = Limits(**_typed(given["limits"], dict, "limits"))
-    if "network" in given:
-        given["network"] = Network(given["network"])
-    if "enforce" in given:
-        given["enforce"] = Enforce(given["enforce"])
-    for name in ("role", "cwd"):
-        _typed(given.get(name, ""), str, name)
-    return Sandbox(**given)
+        if name not in READERS:
+            raise TypeError(f"a sandbox has no field {name!r}; it has {', '.join(sorted(READERS))}")
+    return Sandbox(**{name: READERS[name](value, name) for name, value in document.items()})
 
 
-def _bind(value: Any) -> Bind:
-    document = _typed(value, dict, "binds")
+def _binds(value: Any, name: str) -> tuple[Bind, ...]:
+    return tuple(_bind(item, name) for item in _typed(value, list, name))
+
+
+def _bind(value: Any, name: str) -> Bind:
     try:
-        return Bind(**document)
+        return Bind(**_typed(value, dict, name))
     except AttributeError:
         raise TypeError("a bind has a source and a target, both text") from None
+
+
+def _env(value: Any, name: str) -> tuple[tuple[str, str], ...]:
+    pairs = _typed(value, dict, name)
+    return tuple(zip(pairs, _texts(list(pairs.values()), name), strict=True))
 
 
 def _texts(value: Any, name: str) -> tuple[str, ...]:
@@ -66,3 +58,20 @@ def _typed(value: Any, kind: type, name: str) -> Any:
     if not isinstance(value, kind):
         raise TypeError(f"{name!r} takes {kind.__name__}, not {type(value).__name__}")
     return value
+
+
+# How each field is read; what has no reader is no field.
+READERS: dict[str, Callable[[Any, str], Any]] = {
+    "role": lambda value, name: _typed(value, str, name),
+    "read": _texts,
+    "write": _texts,
+    "binds": _binds,
+    "cwd": lambda value, name: _typed(value, str, name),
+    "network": lambda value, _: Network(value),
+    "env": _env,
+    "env_allow": _texts,
+    "limits": lambda value, name: Limits(**_typed(value, dict, name)),
+    "probes": _texts,
+    "framework": lambda value, name: _typed(value, bool, name),
+    "enforce": lambda value, _: Enforce(value),
+}

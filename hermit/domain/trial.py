@@ -37,7 +37,7 @@ class RunOutput(_Fields):
         extra: Anything else.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - a record of plain fields, in the order users know
         self,
         output: Any = None,
         log: str = "",

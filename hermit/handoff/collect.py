@@ -39,12 +39,10 @@ def collect(work: str, paths: Iterable[str], *, into: str) -> Collection:
         OSError: The copy cannot be written.
     """
     copied = sanitize.Copied()
-    missing = []
     with _directory(work) as source, _directory(into) as target:
-        for path in _topmost(paths):
-            if not _collect_one(source, target, path, copied=copied):
-                missing.append(path)
-    return Collection(tuple(missing), copied.entries, copied.bytes, tuple(sorted(copied.dropped.items())))
+        found = {path: _collect_one(source, target, path, copied=copied) for path in _topmost(paths)}
+    missing = tuple(path for path, there in found.items() if not there)
+    return Collection(missing, copied.entries, copied.bytes, tuple(sorted(copied.dropped.items())))
 
 
 def _topmost(paths: Iterable[str]) -> list[str]:
@@ -55,8 +53,9 @@ def _topmost(paths: Iterable[str]) -> list[str]:
 
 def _collect_one(source: int, target: int, path: str, *, copied: sanitize.Copied) -> bool:
     if path == ".":
-        names = sorted(os.listdir(source))
-        return all([sanitize.copy(source, name, target, copied=copied) for name in names])
+        for name in sorted(os.listdir(source)):
+            sanitize.copy(source, name, target, copied=copied)
+        return True
     *parents, name = path.split("/")
     with contextlib.ExitStack() as opened:
         here, there = source, target

@@ -46,7 +46,9 @@ def digest(root: str) -> str:
         for name in sorted([*names, *files]):
             path = os.path.join(directory, name)
             status = os.lstat(path)
-            total.update(f"{os.path.relpath(path, root)}\0{stat.S_IFMT(status.st_mode)}\0".encode("utf-8", "surrogateescape"))
+            total.update(
+                f"{os.path.relpath(path, root)}\0{stat.S_IFMT(status.st_mode)}\0".encode("utf-8", "surrogateescape")
+            )
             if stat.S_ISLNK(status.st_mode):
                 total.update(os.fsencode(os.readlink(path)))
             elif stat.S_ISREG(status.st_mode):

@@ -47,7 +47,7 @@ class Report:
 def read_all(descriptor: int) -> bytes:
     """Everything a descriptor holds, from its start; it is closed."""
     os.lseek(descriptor, 0, os.SEEK_SET)
-    with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor is not a path
+    with open(descriptor, "rb") as file:
         return file.read()
 
 

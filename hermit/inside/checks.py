@@ -5,6 +5,10 @@ from __future__ import annotations
 import _socket
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 # Addresses of the documentation ranges (RFC 5737, RFC 3849): nobody answers there. Asking for a route to them with a
 # datagram socket sends no packet, and a TCP connection is tried only where there is no route.
 OUTSIDE = ((_socket.AF_INET, "192.0.2.1"), (_socket.AF_INET6, "2001:db8::1"))
@@ -16,7 +20,7 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
 Result = tuple[str, bool, str]
 
 
-def run(orders: dict) -> list[Result]:
+def run(orders: dict[str, Any]) -> list[Result]:
     """Every check the orders ask for, in order; none where nothing is confined."""
     if not orders["confined"]:
         return []
@@ -34,7 +38,7 @@ def user() -> Result:
 
 def privileges() -> Result:
     """No capability is held or can be gained, and no program gains privileges."""
-    with open("/proc/self/status", encoding="utf-8") as file:  # noqa: PTH123
+    with open("/proc/self/status", encoding="utf-8") as file:
         status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
     held = [f"{name} {status[name]}" for name in CAPABILITIES if int(status[name], 16)]
     if status["NoNewPrivs"] != "1":
@@ -42,7 +46,7 @@ def privileges() -> Result:
     return "no capability", not held, ", ".join(held) or "none held, none to gain"
 
 
-def namespaces(outer: dict) -> Result:
+def namespaces(outer: dict[str, str]) -> Result:
     """Each namespace that should be the sandbox's own differs from the host's."""
     shared = [name for name, link in outer.items() if os.readlink(f"/proc/self/ns/{name}") == link]
     return "own namespaces", not shared, f"shared: {', '.join(shared)}" if shared else ", ".join(outer)
@@ -55,11 +59,11 @@ def processes() -> Result:
     return "own processes", alone, f"{len(seen)} visible"
 
 
-def mounts(granted: list) -> Result:
+def mounts(granted: list[str]) -> Result:
     """Nothing is writable but what was granted and what is the sandbox's own."""
     allowed = {*granted, *OWN_WRITABLE, *DEVICES}
     writable = []
-    with open("/proc/self/mountinfo", "rb") as file:  # noqa: PTH123
+    with open("/proc/self/mountinfo", "rb") as file:
         for line in file:
             fields = line.split(b" ")
             target = os.fsdecode(unescape(fields[4]))
@@ -75,7 +79,7 @@ def unescape(field: bytes) -> bytes:
     return field
 
 
-def inside(path: str, roots: tuple) -> bool:
+def inside(path: str, roots: tuple[str, ...]) -> bool:
     """Whether a path lies below one of the roots."""
     return any(path.startswith(root.rstrip("/") + "/") for root in roots)
 
@@ -107,7 +111,7 @@ def outside() -> Result:
     return "outside unreachable", True, "no route, no connection"
 
 
-def probes(paths: list) -> Result:
+def probes(paths: list[str]) -> Result:
     """The paths that must not exist do not."""
     found = [path for path in paths if exists(path)]
     return "secrets absent", not found, ", ".join(found) or f"{len(paths)} paths absent"

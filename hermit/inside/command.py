@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # `signal` itself imports enum, at a cost
 import os
 import sys
 
-import _signal
 import family
 import limits
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def start(job: dict, *, close: int) -> int | str:
+
+def start(job: dict[str, Any], *, close: int) -> int | str:
     """Starts the command and returns its process id, or the reason why it could not start.
 
     The reason comes through a pipe that closes when the program takes over: silence is success.
@@ -27,7 +31,7 @@ def start(job: dict, *, close: int) -> int | str:
         finally:
             os._exit(127)
     os.close(writer)
-    with open(reader, "rb") as file:  # noqa: PTH123 - a descriptor is not a path
+    with open(reader, "rb") as file:
         said = file.read()
     if said:
         os.waitpid(pid, 0)
@@ -35,7 +39,7 @@ def start(job: dict, *, close: int) -> int | str:
     return pid
 
 
-def become(job: dict, *, started: int) -> None:
+def become(job: dict[str, Any], *, started: int) -> None:
     """Takes the descriptors, the session, the directory and the bounds of the command, then runs it."""
     os.setsid()
     for number, descriptor in enumerate(job["streams"]):
@@ -52,7 +56,7 @@ def become(job: dict, *, started: int) -> None:
     work(job, started=started)
 
 
-def work(job: dict, *, started: int) -> None:
+def work(job: dict[str, Any], *, started: int) -> None:
     """Runs a worker here: its module is imported, its function called, and the process ends without clean-up."""
     family.hide_descriptors()
     close_all_but(started, job["worker_job"], job["worker_result"])
@@ -85,7 +89,7 @@ def close_all_but(*kept: int) -> None:
         os.closerange(low + 1, high)
 
 
-def reason(failure: BaseException, job: dict) -> str:
+def reason(failure: BaseException, job: dict[str, Any]) -> str:
     """One line: the exit code a shell would give, and what happened."""
     program = job["argv"][0] if job["argv"] else job["worker"]
     if isinstance(failure, OSError):

@@ -52,7 +52,7 @@ def descendants() -> list[int]:
 def parent_of(pid: str) -> int | None:
     """The parent of a process, ``None`` when it is gone or a zombie."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - pathlib costs milliseconds here
+        with open(f"/proc/{pid}/stat", "rb") as file:
             state, parent = file.read().rpartition(b")")[2].split()[:2]
     except OSError:
         return None

@@ -69,5 +69,6 @@ def refuse_declared(declared: Iterable[tuple[str, str]], secrets: Iterable[Secre
                 relation = "is" if shown == hidden else "holds" if contains(shown, hidden) else "lies inside"
                 raise ConfigError(
                     f"{path} {relation} {secret.path} ({secret.key}), which no sandbox of this run may show",
-                    where=key, cure=f"declare a narrower path, or move {secret.key} elsewhere",
+                    where=key,
+                    cure=f"declare a narrower path, or move {secret.key} elsewhere",
                 )

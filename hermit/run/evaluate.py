@@ -22,7 +22,7 @@ from hermit.run.paths import write_atomically
 from hermit.run.report import Results, Tally, resume
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from hermit.run.bench import Bench
     from hermit.run.plan import Attempt, EvalPlan
@@ -88,7 +88,7 @@ def evaluate(plan: EvalPlan, place: Place, *, fresh: bool, show: Callable[[Progr
         return summary
 
 
-def finished_rows(plan: EvalPlan, place: Place, ahead: list[Attempt]) -> Iterator[Row]:
+def finished_rows(plan: EvalPlan, place: Place, ahead: list[Attempt]) -> Generator[Row]:
     """The rows of these attempts, as they end.
 
     Ctrl-C and TERM give up what runs: the sandboxes are killed, what had ended is still handed out.
@@ -166,7 +166,8 @@ def claimed(plan: EvalPlan, *, fresh: bool) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ConfigError(
-                "another process works in this run", where=str(directory),
+                "another process works in this run",
+                where=str(directory),
                 cure="wait for it, or give the run another trainer.run_name",
             ) from None
         if fresh:
@@ -210,7 +211,8 @@ def _match_lock(plan: EvalPlan) -> None:
     ]
     raise ConfigError(
         f"this run holds results of something else: {', '.join(changed) or 'an older layout'} changed",
-        where=str(plan.paths.evaluation), cure="use --fresh to start over, or give the run another trainer.run_name",
+        where=str(plan.paths.evaluation),
+        cure="use --fresh to start over, or give the run another trainer.run_name",
     )
 
 

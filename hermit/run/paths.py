@@ -8,8 +8,14 @@ import re
 import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Of a file system's 255 bytes, so that a time, a role and an ending fit beside it.
+LONGEST_NAME = 120
 
 
 @dataclass(frozen=True)
@@ -76,7 +82,7 @@ def file_name(task_id: str) -> str:
     name = quote(task_id, safe="")
     if name.startswith("."):
         name = "%2E" + name[1:]
-    if len(name) > 120:
+    if len(name) > LONGEST_NAME:
         name = f"{name[:80]}~{hashlib.sha256(task_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
     return name
 

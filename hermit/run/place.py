@@ -79,7 +79,8 @@ def refuse_unfit_image(found: Engine, image: str) -> None:
     if version != hermit.__version__:
         raise PlaceError(
             f"the image {image} holds Hermit {version or 'of no version'}, and this is {hermit.__version__}",
-            where=found.program, cure="make image",
+            where=found.program,
+            cure="make image",
         )
 
 

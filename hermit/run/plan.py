@@ -75,9 +75,7 @@ class EvalPlan:
         return self.config_file.parent
 
 
-def evaluation(
-    config: RunConfig, *, config_file: Path, adapter: str, splits: tuple[str, ...] = ("test",)
-) -> EvalPlan:
+def evaluation(config: RunConfig, *, config_file: Path, adapter: str, splits: tuple[str, ...] = ("test",)) -> EvalPlan:
     """The plan of ``hermit eval``.
 
     Args:
@@ -159,7 +157,9 @@ def refuse_impossible(config: RunConfig) -> None:
     try:
         Sandbox(read=tuple(map(str, config.environment.read)), write=tuple(map(str, config.environment.write)))
     except ValueError as error:
-        raise ConfigError(str(error), where="environment", cure="declare each path once, none inside a writable one") from None
+        raise ConfigError(
+            str(error), where="environment", cure="declare each path once, none inside a writable one"
+        ) from None
 
 
 def shown_anyway() -> list[tuple[str, str]]:
@@ -207,7 +207,7 @@ def _lock(config: RunConfig, adapter: Path | None) -> dict[str, Any]:
     settings["agent"].pop("concurrency")
     agent = task_role.file_of(config.agent.name)
     files = {"data.tasks": config.data.tasks, "data.test": config.data.test, "judge.path": config.judge.path}
-    contents = {key: _digest(path) for key, path in files.items() if path is not None}
+    contents: dict[str, Any] = {key: _digest(path) for key, path in files.items() if path is not None}
     contents["judge.tests"] = [_digest(path) for path in config.judge.tests]
     if agent is not None:
         contents["agent.name"] = _digest(Path(agent))

@@ -35,9 +35,7 @@ def attempt(bench: Bench, attempt: Attempt) -> Row:
     """
     began = time.monotonic()
     task_id, repeat = attempt.key
-    row = Row(
-        id=task_id, repeat=repeat, status=Status.OK, confined=bench.place.confined, judged=judge_mode(bench)
-    )
+    row = Row(id=task_id, repeat=repeat, status=Status.OK, confined=bench.place.confined, judged=judge_mode(bench))
     with bench.workspace(attempt) as workspace:
         trial = Trial(bench, workspace)
         try:

@@ -1,0 +1,53 @@
+# The commands of this project; `make` alone prints them.
+.DEFAULT_GOAL := menu
+.PHONY: menu setup demo image engine test check lint types bench clean
+
+HERMIT := .venv/bin/hermit
+PYTHON := .venv/bin/python
+TESTS ?= tests
+
+menu:
+	@echo 'make setup   set up everything: virtual environment, package, bubblewrap, data'
+	@echo 'make demo    score a real task set in sandboxes'
+	@echo 'make image   build the image `hermit` here, no registry needed'
+	@echo 'make engine  install and start a Docker engine where none answers'
+	@echo 'make test    run the tests (TESTS=path for a part of them)'
+	@echo 'make check   lint, types and all tests'
+	@echo 'make lint    ruff and shellcheck'
+	@echo 'make types   mypy'
+	@echo 'make bench   what a sandbox costs, in ratios to bare bubblewrap and a bare process'
+	@echo 'make clean   remove what setup and the runs made; images stay'
+
+setup:
+	@scripts/setup.sh
+
+demo: setup
+	@scripts/demo.sh
+
+image: setup
+	@images/build.sh
+
+engine:
+	@scripts/engine.sh
+
+test: setup
+	@scripts/test.sh $(TESTS)
+
+check: lint types test
+
+lint: setup
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	@! command -v shellcheck >/dev/null || shellcheck -S warning scripts/*.sh images/*.sh images/base/*.sh images/base/steps/*.sh .ci/run
+
+types: setup
+	$(PYTHON) -m mypy
+	cd hermit/inside && ../../$(PYTHON) -m mypy --config-file= --no-namespace-packages --no-site-packages --strict --cache-dir ../../.mypy_cache/inside *.py
+
+bench: setup
+	$(PYTHON) benchmarks/start.py
+	$(PYTHON) benchmarks/humaneval.py
+
+clean:
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis images/.cache
+	rm -rf examples/*/data examples/*/runs runs

@@ -1,0 +1,231 @@
+"""One whole ``hermit`` command inside an image, with its results in the hands of the user who called.
+
+Theory of operation. ``docker run`` is a child on this process's own terminal, so Ctrl-C reaches it (and, through it, the
+command inside) without our help; this process waits for it however often it is interrupted. When it is gone, for
+whatever reason, the container is removed by name, and only then, with nobody inside left to race against, the run
+directory changes hands. A caller who is not root keeps their own user and group inside, and nothing changes hands. Root
+never enters: the command runs as 1000:1000, to whom the run directory is lent for that time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+from hermit.domain.bind import Bind, contains
+from hermit.domain.sandbox import GID, UID
+from hermit.errors import PlaceError
+from hermit.oci import engine as engines
+from hermit.oci.argv import Container, run_arguments
+from hermit.oci.failure import failure
+from hermit.proc import attached, capture
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from hermit.oci.engine import Engine
+
+LABEL = "hermit.run"
+REMOVAL_S = 60.0
+# What the image itself consists of; a path of the host at one of these places would replace a part of it.
+_IMAGE_OWN = ("/opt/hermit", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev")
+_IMAGE_CLOSED = ("/opt/hermit", "/proc", "/sys", "/dev")
+
+
+def run(
+    engine: Engine,
+    *,
+    image: str,
+    arguments: Sequence[str],
+    read: Sequence[str],
+    write: str,
+    env: Sequence[str] = (),
+    cwd: str = "",
+    memory_mb: int = 8192,
+    pids: int = 4096,
+    tmp_mb: int = 1024,
+) -> int:
+    """Runs ``hermit`` with these arguments in a closed container and returns its exit code.
+
+    Args:
+        engine: The engine that runs it.
+        image: The image; it must exist here already.
+        arguments: What follows ``hermit`` on the command line.
+        read: Paths shown read-only at their own location.
+        write: The run directory, shown writable at its own location; it must exist.
+        env: Names of this process's variables that pass in.
+        cwd: The working directory inside; the image's own where empty.
+        memory_mb: MiB that everything inside shares.
+        pids: How many processes and threads there may be inside.
+        tmp_mb: MiB of ``/tmp`` inside.
+
+    Raises:
+        PlaceError: The image or a path does not exist, the engine refuses, or the container cannot be removed.
+    """
+    if engines.image_id(engine, image) is None:
+        raise PlaceError(f"the image {image} does not exist here", where=engine.program, cure="make image")
+    caller = (os.geteuid(), os.getegid())
+    inside = user_inside(*caller)
+    name = f"hermit-run-{secrets.token_hex(6)}"
+    terminal = sys.stdout.isatty()
+    container = Container(
+        image=image,
+        command=tuple(arguments),
+        mounts=_mounts(read=read, write=write),
+        env=tuple(env),
+        uid=inside[0],
+        gid=inside[1],
+        cwd=cwd,
+        tmp_mb=tmp_mb,
+        memory_mb=memory_mb,
+        pids=pids,
+        tty=terminal,
+        interactive=terminal and sys.stdin.isatty(),
+        name=name,
+        labels=((LABEL, write),),
+        userns="keep-id" if engine.rootless_podman and caller[0] != 0 else "",
+    )
+    with _lent(write, to=inside, back=caller), _removed(engine, name):
+        code = attached(run_arguments(container, program=engine.program))
+    refused = failure(code, "", program=engine.program, image=image)
+    if refused is not None:
+        raise PlaceError(
+            "the container engine refused to start the image; its own words stand above", where=engine.program
+        )
+    return code
+
+
+def user_inside(uid: int, gid: int) -> tuple[int, int]:
+    """The user and group a caller has inside: the caller's own, and never root's."""
+    return (UID, GID) if uid == 0 else (uid, gid)
+
+
+def give(directory: str, *, uid: int, gid: int) -> None:
+    """Makes a user the owner of a directory and of everything below it, links themselves included, never their targets.
+
+    The walk goes by descriptor and holds one at a time, so neither a link nor the depth of a tree leads it astray. It
+    stays on the directory's file system.
+
+    Raises:
+        OSError: An entry cannot be given away.
+    """
+    here = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fchown(here, uid, gid)
+        device = os.fstat(here).st_dev
+        # Per level: the identity of its directory, and the directories in it that are still to visit.
+        levels = [(_identity(here), _give_entries(here, uid=uid, gid=gid, device=device))]
+        while levels:
+            identity, pending = levels[-1]
+            if pending:
+                here = _step(here, pending.pop())
+                levels.append((_identity(here), _give_entries(here, uid=uid, gid=gid, device=device)))
+                continue
+            levels.pop()
+            if levels:
+                here = _step(here, "..")
+                if _identity(here) != levels[-1][0]:
+                    raise OSError(f"{directory} was changed while it was given to {uid}:{gid}, near {identity}")
+    finally:
+        os.close(here)
+
+
+def _give_entries(here: int, *, uid: int, gid: int, device: int) -> list[str]:
+    directories = []
+    with os.scandir(here) as entries:
+        for entry in entries:
+            if entry.stat(follow_symlinks=False).st_dev != device:
+                continue
+            os.chown(entry.name, uid, gid, dir_fd=here, follow_symlinks=False)
+            if entry.is_dir(follow_symlinks=False):
+                directories.append(entry.name)
+    return directories
+
+
+def _step(here: int, name: str) -> int:
+    there = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here)
+    os.close(here)
+    return there
+
+
+def _identity(descriptor: int) -> tuple[int, int]:
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
+
+
+def _mounts(*, read: Sequence[str], write: str) -> tuple[Bind, ...]:
+    binds = [Bind(write, write, writable=True)]
+    binds += [Bind(path, path) for path in dict.fromkeys(read) if Bind(path, path).target != binds[0].target]
+    for bind in binds:
+        if not os.path.exists(bind.source):
+            raise PlaceError(f"{bind.source} does not exist and cannot be shown in the image", where=bind.source)
+        hides = any(contains(bind.target, own) for own in _IMAGE_OWN)
+        if hides or any(contains(closed, bind.target) for closed in _IMAGE_CLOSED):
+            cure = "move it elsewhere, or use --runtime local"
+            raise PlaceError(f"{bind.target} would cover a part of the image", where=bind.source, cure=cure)
+    return tuple({bind.target: bind for bind in binds}.values())
+
+
+@contextlib.contextmanager
+def _lent(directory: str, *, to: tuple[int, int], back: tuple[int, int]) -> Iterator[None]:
+    if to == back:
+        yield
+        return
+    try:
+        _hand_over(directory, to=to)
+        yield
+    finally:
+        with _undisturbed():
+            _hand_over(directory, to=back)
+
+
+def _hand_over(directory: str, *, to: tuple[int, int]) -> None:
+    try:
+        give(directory, uid=to[0], gid=to[1])
+    except OSError as error:
+        cure = "use an output directory on a file system that root owns, or --runtime local"
+        raise PlaceError(
+            f"the run directory cannot be given to {to[0]}:{to[1]}: {error}", where=directory, cure=cure
+        ) from error
+
+
+@contextlib.contextmanager
+def _removed(engine: Engine, name: str) -> Iterator[None]:
+    """The container is gone at the end, also where its client left without it."""
+    try:
+        yield
+    finally:
+        with _undisturbed():
+            _remove(engine, name)
+
+
+def _remove(engine: Engine, name: str) -> None:
+    cure = f"{engine.program} rm --force {name}"
+    try:
+        finished = capture([engine.program, "rm", "--force", "--volumes", name], timeout_s=REMOVAL_S)
+    except TimeoutError:
+        raise PlaceError(f"the container {name} could not be removed", where=engine.program, cure=cure) from None
+    words = finished.stderr.decode(errors="replace").lower()
+    # The engine removes it by itself at its end; being late is no failure.
+    if finished.code != 0 and "no such container" not in words and "already in progress" not in words:
+        raise PlaceError(
+            f"the container {name} could not be removed: {finished.last_words}", where=engine.program, cure=cure
+        )
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ctrl-C waits for nothing here and breaks nothing off: what was begun is brought to its end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread is ever interrupted
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

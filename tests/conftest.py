@@ -1,0 +1,104 @@
+"""What the tests share: where sandboxes can start, what a missing tool means, and that nothing is left behind."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hermit import sandbox as sandboxes
+from hermit.errors import PlaceError
+from hermit.oci import engine as engines
+from hermit.run import place as places
+
+ROOT = Path(__file__).resolve().parent.parent
+NEEDS = frozenset(filter(None, os.environ.get("HERMIT_TEST_NEEDS", "").split(",")))
+
+
+@functools.cache
+def missing(tool: str) -> str:
+    """Why a tool is not to be had here; empty where it is."""
+    try:
+        if tool == "bwrap":
+            sandboxes.preflight()
+        else:
+            found = engines.find(os.environ)
+            if tool == "image":
+                places.refuse_unfit_image(found, "hermit")
+    except PlaceError as error:
+        return str(error)
+    return ""
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test whose tool is missing is skipped, and fails where HERMIT_TEST_NEEDS says that it must run."""
+    for tool, needed_as in (("bwrap", "bwrap"), ("docker", "docker"), ("image", "docker")):
+        if item.get_closest_marker(tool) is None or not missing(tool):
+            continue
+        if needed_as in NEEDS:
+            pytest.fail(f"{tool} is needed here: {missing(tool)}", pytrace=False)
+        pytest.skip(f"{tool}: {missing(tool)}")
+
+
+@pytest.fixture(scope="session")
+def place() -> sandboxes.Place:
+    """Bubblewrap on this machine; ask for the marker `bwrap` beside it."""
+    return sandboxes.preflight()
+
+
+@pytest.fixture(scope="session")
+def engine() -> engines.Engine:
+    """The container engine of this machine; ask for the marker `docker` beside it."""
+    return engines.find(os.environ)
+
+
+def left_behind() -> set[str]:
+    """Everything of ours that could outlive a test: containers, mounts, processes, control groups, scratch."""
+    found = {f"directory {path}" for path in Path("/tmp").glob("hermit-*")}
+    found |= {f"control group {path}" for path in Path("/sys/fs/cgroup").glob("*/**/hermit-*")}
+    mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    found |= {f"mount {line.split()[4]}" for line in mounts if "hermit" in line.split()[4]}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            found |= _process(entry)
+    if not missing("docker"):
+        program = engines.find(os.environ).program
+        asked = [
+            ("ps", "--all", "--format", "container {{.Names}}"),
+            ("images", "--format", "image {{.Repository}}:{{.Tag}}"),
+        ]
+        for words in asked:
+            listed = subprocess.run([program, *words], capture_output=True, text=True, check=False)
+            found |= {line for line in listed.stdout.splitlines() if "<none>" not in line}
+    return found
+
+
+def _process(entry: Path) -> set[str]:
+    try:
+        command = (entry / "cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return set()
+    ours = os.path.basename(command[0]) == b"bwrap" or b"/run/hermit" in command
+    return {f"process {b' '.join(command).decode(errors='replace')[:120]}"} if ours else set()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Notes what was there before; the workers of a parallel run leave that to the one that started them."""
+    if not hasattr(session.config, "workerinput"):
+        session.config.stash[BEFORE] = left_behind()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """The whole session fails where it left anything behind."""
+    if BEFORE not in session.config.stash:
+        return
+    left = left_behind() - session.config.stash[BEFORE]
+    if left:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        print("\nthe tests left behind:\n  " + "\n  ".join(sorted(left)))
+
+
+BEFORE = pytest.StashKey[set[str]]()
