@@ -100,7 +100,7 @@ class Streams:
 
 @dataclass(frozen=True, kw_only=True)
 class Orders:
-    """What the relay is told beside the command: see ``hermit/inside/__main__.py``."""
+    """What the relay is told beside the command: see ``hermit/inside/relay.py``."""
 
     env: dict[str, str]
     cwd: str

@@ -91,7 +91,7 @@ class Unconfined:
             return outcome
 
     def _run(self, line: Line) -> Outcome:
-        inside = os.path.join(self.python.package, "inside")
+        inside = os.path.join(self.python.package, "inside", "__main__.py")
         with open(os.devnull, "r+b") as nothing:
             process = proc.spawn(
                 (self.python.executable, "-I", "-S", inside, str(line.job)),

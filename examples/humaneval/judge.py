@@ -13,8 +13,8 @@ exits with happens in a process whose end means nothing, and an object with an `
 
 - "go" is sent when the judge holds the tests, so that nothing the candidate does to files can change them.
 - The candidate keeps no descriptor but its two pipe ends: the judge's own result leaves by one that it must not have.
-- The judge makes itself undumpable, so that a process of the same user cannot trace it, write its memory or reopen its
-  descriptors through ``/proc``. The candidate is made dumpable again: whoever watches its memory still can.
+- Hermit's worker has made this process undumpable, so that a process of the same user cannot trace it, write its memory
+  or reopen its descriptors through ``/proc``; the candidate inherits that.
 - Each wait has the same deadline, so a candidate that sleeps, or leaves a child that holds a pipe open, costs no more.
 - The judge always kills the candidate and its session before it returns. Children in other sessions end with the sandbox.
 
@@ -25,8 +25,6 @@ The candidate can still signal the judge, which spoils its own score, and can re
 
 from __future__ import annotations
 
-import ctypes
-import json
 import os
 import select
 import stat
@@ -34,6 +32,7 @@ import sys
 import time
 
 from hermit import JudgeResult
+from hermit.domain import codec  # JSON without the regular expressions that `json` imports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,8 +51,6 @@ TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "tests"
 ANSWER = "solution.py"
 
 SIGKILL = 9
-PR_SET_PDEATHSIG = 1
-PR_SET_DUMPABLE = 4
 
 
 class Failed(Exception):
@@ -122,7 +119,7 @@ def read_tests(task_id: str, candidate: Candidate) -> Callable[[Any], None]:
     """The problem's own ``check``; it finds the helpers of the prompt, and the candidate under the entry point's name."""
     path = os.path.join(TESTS, f"{task_id.replace('/', '_')}.json")
     with open(path, "rb") as file:
-        problem = json.loads(file.read())
+        problem = codec.load(file.read())
     # An interpreter that was started with -O would leave the assertions out.
     tests = compile(problem["test"], path, "exec", dont_inherit=True, optimize=0)
     namespace: dict[str, Any] = {"__name__": "tests"}
@@ -178,7 +175,6 @@ class Candidate:
     def __enter__(self) -> Self:
         requests, self._requests = os.pipe()
         self._replies, replies = os.pipe()
-        control_process(PR_SET_DUMPABLE, 0)
         self._pid = os.fork()
         if self._pid == 0:
             serve(requests, replies, source=self._source, entry_point=self._entry_point)
@@ -207,7 +203,7 @@ class Candidate:
         if self.broken is not None:
             raise self.broken
         try:
-            self._send(json.dumps(request).encode() + b"\n")
+            self._send(codec.dump(request) + b"\n")
             kind, content = read_reply(self._received())
         except Failed as failed:
             self.broken = failed
@@ -267,7 +263,7 @@ def read_reply(message: bytes) -> tuple[str, Any]:
         Failed: The message is no reply.
     """
     try:
-        kind, content = json.loads(message)
+        kind, content = codec.load(message)
         if kind == "value":
             return kind, decode(content)
         if kind in ("syntax", "exception"):
@@ -284,15 +280,13 @@ def read_reply(message: bytes) -> tuple[str, Any]:
 def serve(requests: int, replies: int, *, source: str, entry_point: str) -> None:
     """Answers the judge's calls until it is killed; it never returns."""
     try:
-        control_process(PR_SET_DUMPABLE, 1)
-        control_process(PR_SET_PDEATHSIG, SIGKILL)
         detach(keep=(requests, replies))
         with open(requests, "rb") as calls:
             calls.readline()  # "go"
             function, reply = loaded(source, entry_point)
             send(replies, reply)
             for call in calls:
-                send(replies, called(function, json.loads(call)))
+                send(replies, called(function, codec.load(call)))
     finally:
         # Not one handler, buffer or frame of the judge may run to its end in this copy of it.
         os._exit(0)
@@ -349,12 +343,12 @@ def describe(error: BaseException) -> str:
 def send(descriptor: int, reply: list[Any]) -> None:
     """Sends one reply, or says in its place that the value is too large or cannot be written as JSON."""
     try:
-        message = json.dumps(reply)
-    except (ValueError, RecursionError) as error:  # an integer of more digits than Python converts
-        message = json.dumps(["exception", f"the solution returned what cannot be sent: {describe(error)}"])
+        message = codec.dump(reply)
+    except ValueError as error:  # an integer of more digits than Python converts, or too deep a value
+        message = codec.dump(["exception", f"the solution returned what cannot be sent: {describe(error)}"])
     if len(message) >= MAX_MESSAGE_BYTES:
-        message = json.dumps(["exception", f"the solution returned more than {MAX_MESSAGE_BYTES} bytes"])
-    rest = message.encode() + b"\n"
+        message = codec.dump(["exception", f"the solution returned more than {MAX_MESSAGE_BYTES} bytes"])
+    rest = message + b"\n"
     while rest:
         rest = rest[os.write(descriptor, rest) :]
 
@@ -366,6 +360,8 @@ KINDS = (list, tuple, set, frozenset)
 
 def encode(value: Any) -> Any:
     """A plain value as JSON, a container as a list that starts with its kind; raises TypeError for anything else."""
+    if isinstance(value, float) and value - value != 0:  # JSON has no infinities and no NaN
+        return ["float", repr(float(value))]
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     for kind in KINDS:
@@ -387,13 +383,9 @@ def decode(content: Any) -> Any:
     name, *items = content
     if name == "dict":
         return {decode(key): decode(item) for key, item in items}
+    if name == "float":
+        return float(items[0])
     for kind in KINDS:
         if kind.__name__ == name:
             return kind(map(decode, items))
     raise TypeError("a list without the name of a kind")
-
-
-def control_process(option: int, value: int) -> None:
-    """Sets one property of this process by prctl(2)."""
-    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "prctl")

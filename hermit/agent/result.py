@@ -61,7 +61,7 @@ def _died(outcome: Outcome) -> Failure:
         except ValueError:  # a real-time signal
             name = f"signal {outcome.signal}"
         return Failure("signal", f"it was ended by {name} and handed back nothing")
-    if outcome.stderr.kept and outcome.code in (126, 127):
-        said = outcome.stderr.kept.decode("utf-8", "replace").strip().splitlines()[-1]
-        return Failure("exit", said[:500])
+    said = outcome.stderr.kept.decode("utf-8", "replace").strip().splitlines()
+    if said and outcome.code in (126, 127):
+        return Failure("exit", said[-1][:500])
     return Failure("exit", f"it ended with exit code {outcome.code} and handed back nothing")

@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 
+from hermit.agent import source
 from hermit.domain import codec
 from hermit.domain.trial import RunOutput
 
@@ -38,17 +36,19 @@ def run_judge(job_descriptor: int, result_descriptor: int) -> None:
 
 
 def _take(job_descriptor: int, result_descriptor: int) -> dict[str, Any]:
+    """The job: a line of JSON, then the code of the callable's file as the host compiled it."""
     os.set_inheritable(result_descriptor, False)
     os.register_at_fork(after_in_child=lambda: os.close(result_descriptor))
     with open(job_descriptor, "rb") as file:
-        job: dict[str, Any] = codec.load(file.read())
+        job: dict[str, Any] = codec.load(file.readline())
+        job["code"] = file.read()
     return job
 
 
 def _agent_output(job: dict[str, Any]) -> dict[str, Any]:
     from pathlib import Path  # noqa: PLC0415 - a judge does without it
 
-    run = _callable(job["callable"])
+    run = _callable(job["callable"], job["code"])
     task, base = job["task"], Path(job["base"])
     adapter = Path(job["adapter"]) if job["adapter"] else None
     if isinstance(run, type):
@@ -64,7 +64,7 @@ def _agent_output(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _judge_result(job: dict[str, Any]) -> dict[str, Any]:
-    score = _callable(job["callable"])
+    score = _callable(job["callable"], job["code"])
     value = score(job["task"], codec.run_output(job["output"]))
     try:
         return dict(vars(codec.judge_result(value)))
@@ -72,21 +72,18 @@ def _judge_result(job: dict[str, Any]) -> dict[str, Any]:
         raise codec.WrongResult(f"score() returned something else: {error}") from None
 
 
-def _callable(name: str) -> Any:
+def _callable(name: str, code: bytes) -> Any:
     """``/path/file.py:Name`` or ``package.module:Name``."""
     where, _, attribute = name.rpartition(":")
     if where.endswith(".py"):
         sys.path.insert(0, os.path.dirname(where))
-        stem = os.path.basename(where)[: -len(".py")]
-        loader = SourceFileLoader(stem, where)
-        spec = spec_from_loader(stem, loader)
-        if spec is None:
-            raise ImportError(f"{where} cannot be loaded")
-        module = module_from_spec(spec)
-        sys.modules[stem] = module
-        loader.exec_module(module)
+        module = type(sys)(os.path.basename(where)[: -len(".py")])
+        module.__file__ = where
+        sys.modules[module.__name__] = module
+        exec(source.loaded(code, where), vars(module))  # noqa: S102 - to run this code is what a worker is for
     else:
-        module = import_module(where)
+        __import__(where)
+        module = sys.modules[where]
     return getattr(module, attribute)
 
 

@@ -20,6 +20,7 @@ the namespace has gone (``zap_pid_ns_processes``), and we hold a descriptor of t
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import select
 import signal
@@ -94,6 +95,15 @@ class Bubblewrap:
                 keep(start.evidence(record, relay.ending(outcome)))
                 return outcome
 
+    @functools.cached_property
+    def _shown(self) -> dict[tuple[Network, bool], tuple[tuple[argv.Operation, ...], tuple[argv.Operation, ...]]]:
+        """The system and the interpreter, for each kind of network and with the ``hermit`` package or without."""
+        return {
+            (network, framework): (system.operations(network), python.operations(self.python, framework=framework))
+            for network in Network
+            for framework in (False, True)
+        }
+
     def _plan(self, sandbox: Sandbox) -> tuple[argv.Operation, ...]:
         for bind in sandbox.mounts:
             if not os.path.exists(bind.source):
@@ -104,12 +114,9 @@ class Bubblewrap:
                     cure="create it, or do not declare it",
                 )
         try:
-            return argv.operations(
-                sandbox,
-                system=system.operations(sandbox),
-                python=python.operations(self.python, framework=sandbox.framework),
-                relay=os.path.join(self.python.package, "inside"),
-            )
+            shown, interpreter = self._shown[sandbox.network, sandbox.framework]
+            inside = os.path.join(self.python.package, "inside")
+            return argv.operations(sandbox, system=shown, python=interpreter, relay=inside)
         except ValueError as error:
             raise SandboxError(str(error), where=f"the {sandbox.role} sandbox", cause="declaration") from None
 
@@ -166,7 +173,17 @@ class _Start:
         except ValueError as error:
             raise SandboxError(str(error), where=f"the {sandbox.role} sandbox", cause="declaration") from None
         arguments = line.add_memory("arguments", argv.argument_file(spelled))
-        whole = (self._program, "--args", str(arguments), "--", executable, "-I", "-S", argv.RELAY, str(line.job))
+        whole = (
+            self._program,
+            "--args",
+            str(arguments),
+            "--",
+            executable,
+            "-I",
+            "-S",
+            f"{argv.RELAY}/__main__.py",
+            str(line.job),
+        )
         with open(os.devnull, "r+b") as nothing, self._group.entered():
             try:
                 self._process = proc.spawn(

@@ -7,11 +7,15 @@ import glob
 import os
 import sys
 import sysconfig
+from typing import TYPE_CHECKING
 
 import hermit
 from hermit.bwrap.argv import Empty, Operation, Show
 from hermit.domain.bind import Bind, contains
 from hermit.domain.python import Python
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 # Site directories of Debian's interpreter and of those built by hand, all below /usr, which every sandbox shows.
 SYSTEM_SITES = (
@@ -26,11 +30,14 @@ def current() -> Python:
     """The interpreter that runs this process."""
     paths = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     system = [path for path in sys.path if os.path.basename(path) == "dist-packages"]
+    sites = {os.path.abspath(path) for path in (*paths, *system)}
+    base_prefix = os.path.abspath(sys.base_prefix)
     return Python(
         executable=os.path.abspath(sys.executable),
         prefix=os.path.abspath(sys.prefix),
-        base_prefix=os.path.abspath(sys.base_prefix),
-        sites=tuple(sorted({os.path.abspath(path) for path in (*paths, *system)})),
+        base_prefix=base_prefix,
+        sites=tuple(sorted(sites)),
+        others=_other_sites(base_prefix, sites),
         package=os.path.dirname(os.path.abspath(hermit.__file__)),
     )
 
@@ -46,8 +53,7 @@ def operations(python: Python, *, framework: bool) -> tuple[Operation, ...]:
     if not any(contains(root, executable) for root in (*shown, "/usr")):
         shown.add(executable)
     operations: list[Operation] = [Show(Bind(path, path)) for path in sorted(shown)]
-    foreign = [path for path in _other_sites(python) if not any(contains(path, site) for site in python.sites)]
-    operations += [Empty(path) for path in foreign]
+    operations += [Empty(path) for path in python.others]
     installed = any(contains(site, python.package) for site in python.sites)
     if framework and not installed:
         operations.append(Show(Bind(python.package, python.package)))
@@ -68,8 +74,10 @@ def path_inside(python: Python) -> str:
     return ":".join([os.path.dirname(python.executable), "/usr/local/bin", "/usr/bin", "/bin"])
 
 
-def _other_sites(python: Python) -> list[str]:
-    base = glob.glob(f"{glob.escape(python.base_prefix)}/lib/python3.*/site-packages")
+def _other_sites(base_prefix: str, sites: Collection[str]) -> tuple[str, ...]:
+    """Site directories of other interpreters, those that hold anything: an empty one needs no cover."""
+    base = glob.glob(f"{glob.escape(base_prefix)}/lib/python3.*/site-packages")
     system = [path for pattern in SYSTEM_SITES for path in glob.glob(pattern)]
     found = {os.path.realpath(path) for path in (*base, *system)}
-    return sorted(path for path in found if path not in python.sites)
+    foreign = (path for path in found if not any(contains(path, site) for site in sites))
+    return tuple(sorted(path for path in foreign if os.path.isdir(path) and os.listdir(path)))

@@ -4,34 +4,20 @@ from __future__ import annotations
 
 import os
 from importlib import resources
-from typing import TYPE_CHECKING
 
 from hermit.bwrap.argv import Link, Operation, Show
 from hermit.domain.bind import Bind
 from hermit.domain.network import Network
 
-if TYPE_CHECKING:
-    from hermit.domain.sandbox import Sandbox
-
 # Where programs and libraries lie: links into /usr on a merged system, directories on others.
 ROOT_DIRECTORIES = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-# The loader's cache, the links of alternatives, the time zone, the names of ports and protocols, public certificates.
-ETC = (
-    "/etc/alternatives",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/localtime",
-    "/etc/nsswitch.conf",
-    "/etc/protocols",
-    "/etc/services",
-    "/etc/ssl/certs",
-)
+# The links of alternatives, the loader's cache, the time zone, where names are looked up, public certificates.
+ETC = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/localtime", "/etc/nsswitch.conf", "/etc/ssl/certs")
 # Only a sandbox that has a network has anybody to ask for names.
-NETWORK_ETC = ("/etc/resolv.conf", "/etc/hosts")
+NETWORK_ETC = ("/etc/resolv.conf", "/etc/hosts", "/etc/services", "/etc/protocols")
 
 
-def operations(sandbox: Sandbox) -> tuple[Operation, ...]:
+def operations(network: Network) -> tuple[Operation, ...]:
     """What every sandbox shows of the place it starts in.
 
     The users' files are Hermit's own: they name the one user inside, and nobody of the host.
@@ -42,7 +28,7 @@ def operations(sandbox: Sandbox) -> tuple[Operation, ...]:
             shown.append(Link(os.readlink(path), path))
         elif os.path.isdir(path):
             shown.append(Show(Bind(path, path)))
-    wanted = ETC + (NETWORK_ETC if sandbox.network is Network.OPEN else ())
+    wanted = ETC + (NETWORK_ETC if network is Network.OPEN else ())
     shown += [Show(Bind(path, path)) for path in wanted if os.path.exists(path)]
     own = resources.files("hermit.bwrap") / "etc"
     shown += [Show(Bind(str(own / name), f"/etc/{name}")) for name in ("passwd", "group")]

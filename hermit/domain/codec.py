@@ -1,11 +1,12 @@
 """What an agent and a judge hand back, as JSON and back again: nothing that crosses a sandbox's wall is trusted.
 
-Every worker imports this, so it imports little: ``dataclasses`` alone would double what a judge pays to start.
+Every worker imports this, so it imports little. The standard library's ``json`` is a thin layer over ``_json``, but
+brings regular expressions, which cost a worker more than its sandbox does: it is used here without that layer.
 """
 
 from __future__ import annotations
 
-import json
+import _json
 import math
 
 from hermit.domain.trial import JudgeResult, RunOutput
@@ -14,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+LARGEST = 1.7976931348623157e308  # of all floats; a whole number may be larger, and is then of no use
 NUMBERS = ("cost_usd", "wall_s", "api_speed")
 SHAPES: dict[str, tuple[type, ...]] = {"log": (str,), "messages": (list,), "tokens": (dict,), "extra": (dict,)}
 
@@ -29,8 +31,11 @@ def dump(document: Any) -> bytes:
         TypeError: A value has no JSON form.
         ValueError: A number is not finite, or the value holds itself or is nested too deep.
     """
+    write = _json.make_encoder(
+        {}, _refuse_type, _json.encode_basestring_ascii, None, ":", ",", False, False, False
+    )  # containers seen, other types, text, indent, separators, sorted, unknown keys left out, NaN allowed
     try:
-        return json.dumps(document, allow_nan=False, separators=(",", ":")).encode("ascii")
+        return "".join(write(document, 0)).encode("ascii")
     except RecursionError:
         raise ValueError("it is nested too deep") from None
 
@@ -41,10 +46,37 @@ def load(data: bytes) -> Any:
     Raises:
         ValueError: It is not JSON, holds a number that is not finite, or is nested too deep.
     """
+    text = data.decode("utf-8").strip(" \t\r\n")
     try:
-        return json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
+        value, end = _json.make_scanner(_Scan)(text, 0)  # type: ignore[arg-type]  # its stub asks for what it returns
+    except StopIteration:
+        raise ValueError("there is no value") from None
     except RecursionError:
         raise ValueError("it is nested too deep") from None
+    if end != len(text):
+        raise ValueError(f"there is more after the value, at character {end}")
+    return value
+
+
+class _Scan:
+    """How ``_json`` reads: strictly, into plain types."""
+
+    strict = True
+    object_hook = None
+    object_pairs_hook = None
+    parse_int = int
+
+    @staticmethod
+    def parse_float(digits: str) -> float:
+        return _finite(digits)
+
+    @staticmethod
+    def parse_constant(name: str) -> Any:
+        raise ValueError(f"{name} is not a number")
+
+
+def _refuse_type(value: Any) -> Any:
+    raise TypeError(f"an object of type {type(value).__name__} has no JSON form")
 
 
 def run_output(document: Any) -> RunOutput:
@@ -85,7 +117,7 @@ def judge_result(value: Any) -> JudgeResult:
         extra = {**extra.pop("extra"), **extra}
     if not isinstance(score, (int, float)):
         raise TypeError(f"a score must be a number, not {type(score).__name__}")
-    if not math.isfinite(score):
+    if not abs(score) <= LARGEST:
         raise ValueError(f"a score must be finite, not {score}")
     if not isinstance(feedback, str):
         raise TypeError(f"feedback must be text, not {type(feedback).__name__}")
@@ -93,8 +125,10 @@ def judge_result(value: Any) -> JudgeResult:
 
 
 def _is_finite(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= LARGEST
 
 
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a number")
+def _finite(digits: str) -> float:
+    if not math.isfinite(number := float(digits)):
+        raise ValueError(f"{digits:.20} is larger than any number")
+    return number

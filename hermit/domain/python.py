@@ -14,6 +14,7 @@ class Python:
         prefix: Where its environment lies: a virtual environment, or the installation itself.
         base_prefix: Where its standard library lies.
         sites: The site directories on its ``sys.path``.
+        others: The site directories of other interpreters that lie where a sandbox would show them.
         package: The directory of the ``hermit`` package it runs.
     """
 
@@ -21,4 +22,5 @@ class Python:
     prefix: str
     base_prefix: str
     sites: tuple[str, ...]
+    others: tuple[str, ...] = ()
     package: str

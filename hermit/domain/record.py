@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -50,8 +51,20 @@ class Record:
     ended: str = ""
     empty: bool = False
 
-    def as_json(self) -> dict[str, Any]:
-        """The record as plain data for a file."""
-        document = asdict(self)
-        document["limits"] = {name: {"value": value, "held_by": held_by} for name, value, held_by in self.limits}
-        return document
+    def as_json(self) -> bytes:
+        """The record as a file: JSON with a line for each field, and for each bind and check."""
+        document = {
+            **vars(self),
+            "binds": [vars(bind) for bind in self.binds],
+            "limits": [{"name": name, "value": value, "held_by": held_by} for name, value, held_by in self.limits],
+            "checks": [vars(check) for check in self.checks],
+        }
+        lines = (f"{json.dumps(key)}: {_spread(value)}" for key, value in document.items())
+        return ("{\n" + ",\n".join(lines) + "\n}\n").encode("ascii")
+
+
+def _spread(value: Any) -> str:
+    """A list of objects takes a line for each; anything else takes one line."""
+    if isinstance(value, list) and value:
+        return "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n]"
+    return json.dumps(value)

@@ -48,6 +48,8 @@ def collect(work: str, paths: Iterable[str], *, into: str) -> Collection:
 def _topmost(paths: Iterable[str]) -> list[str]:
     """Each path once, in normal form; one that lies inside another comes with it."""
     wanted = sorted({posixpath.normpath(path) for path in paths})
+    if "." in wanted:
+        return ["."]
     return [path for path in wanted if not any(path != top and path.startswith(top + "/") for top in wanted)]
 
 

@@ -50,7 +50,7 @@ def digest(root: str) -> str:
                 f"{os.path.relpath(path, root)}\0{stat.S_IFMT(status.st_mode)}\0".encode("utf-8", "surrogateescape")
             )
             if stat.S_ISLNK(status.st_mode):
-                total.update(os.fsencode(os.readlink(path)))
+                total.update(os.fsencode(os.readlink(path)) + b"\0")
             elif stat.S_ISREG(status.st_mode):
                 total.update(b"x" if status.st_mode & stat.S_IXUSR else b"-")
                 with open(path, "rb") as file:

@@ -88,7 +88,9 @@ def copy(source_dir: int, name: str, target_dir: int, *, copied: Copied, inside:
 def _copy_link(source_dir: int, name: str, target_dir: int, *, copied: Copied, inside: str) -> None:
     text = os.readlink(name, dir_fd=source_dir)
     leads = posixpath.normpath(posixpath.join(inside, text))
-    if text.startswith("/") or leads == ".." or leads.startswith("../"):
+    # A link that climbs after a name may climb out of another link's target: then its text says nothing.
+    climbs_late = ".." in text.lstrip("./").split("/")
+    if text.startswith("/") or climbs_late or leads == ".." or leads.startswith("../"):
         copied.dropped["link that leaves"] += 1
         return
     os.symlink(text, name, dir_fd=target_dir)

@@ -76,7 +76,7 @@ def enter_environment(framework: str) -> None:
     """Adds the site directories, as ``python -I`` would have, and the place of the ``hermit`` package."""
     import site  # noqa: PLC0415 - a program has no use for it
 
-    del sys.path[0]  # the relay's own directory
+    sys.path.remove(os.path.dirname(__file__))  # the relay's own modules are nobody else's
     site.main()
     if framework not in sys.path:
         sys.path.append(framework)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
+import _ctypes  # type: ignore[import-not-found]  # the module under `ctypes`, which costs as much as a sandbox
 import os
 import resource
 
@@ -16,9 +16,9 @@ def prctl(option: int, value: int) -> None:
     Raises:
         OSError: The kernel refused.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(option, value, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl")
+    function = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")
+    if _ctypes.call_function(function, (option, value, 0, 0, 0)) != 0:
+        raise OSError("prctl failed")
 
 
 def hide_descriptors() -> None:

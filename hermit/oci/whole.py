@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 LABEL = "hermit.run"
 REMOVAL_S = 60.0
+# How long the command inside may take to end by itself once it was asked to.
+GRACE_S = 10
 # What the image itself consists of; a path of the host at one of these places would replace a part of it.
 _IMAGE_OWN = ("/opt/hermit", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev")
 _IMAGE_CLOSED = ("/opt/hermit", "/proc", "/sys", "/dev")
@@ -90,7 +92,7 @@ def run(
         labels=((LABEL, write),),
         userns="keep-id" if engine.rootless_podman and caller[0] != 0 else "",
     )
-    with _lent(write, to=inside, back=caller), _removed(engine, name):
+    with _lent(write, to=inside, back=caller), _removed(engine, name), _stopped_on_request(engine, name):
         code = attached(run_arguments(container, program=engine.program))
     refused = failure(code, "", program=engine.program, image=image)
     if refused is not None:
@@ -216,6 +218,23 @@ def _remove(engine: Engine, name: str) -> None:
         raise PlaceError(
             f"the container {name} could not be removed: {finished.last_words}", where=engine.program, cure=cure
         )
+
+
+@contextlib.contextmanager
+def _stopped_on_request(engine: Engine, name: str) -> Iterator[None]:
+    def stop(_number: int, _frame: object) -> None:
+        with contextlib.suppress(TimeoutError, OSError):
+            capture([engine.program, "stop", "--time", str(GRACE_S), name], timeout_s=GRACE_S + REMOVAL_S)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may decide what a signal does
+        return
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager

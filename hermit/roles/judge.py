@@ -28,10 +28,11 @@ def callable_of(config: RunConfig) -> str:
     return f"{config.judge.path}:{config.judge.name}"
 
 
-def command(config: RunConfig, task: Task, output: RunOutput) -> Command:
+def command(config: RunConfig, task: Task, output: RunOutput, *, code: bytes) -> Command:
     """One call of the judge for one attempt."""
     job = {"callable": callable_of(config), "task": dict(task.row), "output": vars(output)}
-    return Command(worker="hermit.agent.worker:run_judge", job=codec.dump(job), result_bytes=RESULT_BYTES)
+    whole = codec.dump(job) + b"\n" + code
+    return Command(worker="hermit.agent.worker:run_judge", job=whole, result_bytes=RESULT_BYTES)
 
 
 def shared(config: RunConfig, task_sandbox: Sandbox, secrets: Iterable[Secret]) -> Sandbox:

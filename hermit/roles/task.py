@@ -68,7 +68,7 @@ def sandbox(config: RunConfig, *, work: str, adapter: str | None, secrets: Itera
     )
 
 
-def command(config: RunConfig, task: Task, *, adapter: str | None, base: str) -> Command:
+def command(config: RunConfig, task: Task, *, adapter: str | None, base: str, code: bytes) -> Command:
     """One call of the agent for one task."""
     job = {
         "callable": config.agent.name,
@@ -77,4 +77,4 @@ def command(config: RunConfig, task: Task, *, adapter: str | None, base: str) ->
         "params": dict(config.agent.params),
         "base": base,
     }
-    return Command(worker="hermit.agent.worker:run_agent", job=codec.dump(job))
+    return Command(worker="hermit.agent.worker:run_agent", job=codec.dump(job) + b"\n" + code)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import tempfile
@@ -113,7 +112,7 @@ class Workspace:
     def _keep(self, record: Record) -> None:
         task_id, repeat = self.attempt.key
         path = self.bench.plan.paths.new_record(record.role, task_id, repeat)
-        write_atomically(path, json.dumps(record.as_json(), indent=1).encode() + b"\n")
+        write_atomically(path, record.as_json())
         self.records.append(path.name)
 
     def _keep_output(self, who: str, outcome: Outcome) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hermit
+from hermit.agent.source import compiled
 from hermit.bwrap import python
 from hermit.config.tasks import load_tasks
 from hermit.domain.sandbox import Sandbox
@@ -54,6 +55,8 @@ class EvalPlan:
         paths: Where the files of the run lie.
         secrets: What no sandbox may show.
         lock: What runs, in a form that two runs can be compared by.
+        agent_code: The agent's file, compiled; empty where the environment holds the agent.
+        judge_code: The judge's file, compiled.
     """
 
     config: RunConfig
@@ -63,6 +66,8 @@ class EvalPlan:
     paths: RunPaths
     secrets: tuple[Secret, ...]
     lock: dict[str, Any]
+    agent_code: bytes
+    judge_code: bytes
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
@@ -100,6 +105,7 @@ def evaluation(config: RunConfig, *, config_file: Path, adapter: str, splits: tu
     run_secrets.refuse_declared(declared, secrets)
     run_secrets.refuse_declared(shown_anyway(), secrets)
     refuse_impossible(config)
+    agent = task_role.file_of(config.agent.name)
     return EvalPlan(
         config=config,
         config_file=config_file,
@@ -108,6 +114,8 @@ def evaluation(config: RunConfig, *, config_file: Path, adapter: str, splits: tu
         paths=paths,
         secrets=secrets,
         lock=_lock(config, source),
+        agent_code=_code(agent, config.agent.name.rpartition(":")[2], key="agent.name") if agent else b"",
+        judge_code=_code(str(config.judge.path), config.judge.name, key="judge.path"),
     )
 
 
@@ -132,20 +140,16 @@ def refuse_unsupported(config: RunConfig) -> None:
 
 
 def refuse_missing(config: RunConfig) -> None:
-    """Refuses a path that is not there, and a callable that its file does not define.
+    """Refuses a path that is not there.
 
     Raises:
-        ConfigError: The first such path or callable.
+        ConfigError: The first such path.
     """
-    agent = task_role.file_of(config.agent.name)
-    wanted = [(key, path) for key, path in task_role.declared(config) if path != agent]
+    wanted = list(task_role.declared(config))
     wanted += [("judge.tests", str(path)) for path in config.judge.tests]
     for key, path in wanted:
         if not os.path.exists(path):
             raise ConfigError(f"{path} does not exist", where=key, cure="create it, or leave it out")
-    if agent is not None:
-        _refuse_undefined(agent, config.agent.name.rpartition(":")[2], key="agent.name")
-    _refuse_undefined(str(config.judge.path), config.judge.name, key="judge.path")
 
 
 def refuse_impossible(config: RunConfig) -> None:
@@ -189,16 +193,17 @@ def _selector(adapter: Path | None) -> str:
     return f"{name}-{freeze.digest(str(adapter))[:12]}"
 
 
-def _refuse_undefined(file: str, name: str, *, key: str) -> None:
-    """The file is read, never run: the host runs nobody's code to find out whether it is there."""
+def _code(file: str, name: str, *, key: str) -> bytes:
+    """The code of a callable's file; refused where the file defines no such name."""
     try:
-        code = compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)
+        code, data = compiled(file)
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}", where=key, cure="name an existing file") from None
     except (SyntaxError, ValueError) as error:
         raise ConfigError(f"{file} is not Python: {error}", where=key, cure="correct the file") from None
     if name not in code.co_names:
         raise ConfigError(f"{file} defines no {name}", where=key, cure=f"define `{name}` in it, or name another")
+    return data
 
 
 def _lock(config: RunConfig, adapter: Path | None) -> dict[str, Any]:

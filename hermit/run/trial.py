@@ -89,7 +89,11 @@ class Trial:
         """The agent attempts the task; its sandbox is empty when this returns."""
         plan = self.bench.plan
         command = task_role.command(
-            plan.config, self.workspace.attempt.task, adapter=self.bench.adapter, base=str(plan.base)
+            plan.config,
+            self.workspace.attempt.task,
+            adapter=self.bench.adapter,
+            base=str(plan.base),
+            code=plan.agent_code,
         )
         value = self.workspace.run(self.bench.place, sandbox, command)
         if isinstance(value, Failure):
@@ -114,7 +118,7 @@ class Trial:
     def judge(self, judged: str, task_sandbox: Sandbox, output: RunOutput) -> JudgeResult | Failure:
         """The judge scores the attempt."""
         bench, config = self.bench, self.bench.plan.config
-        command = judge_role.command(config, self.workspace.attempt.task, output)
+        command = judge_role.command(config, self.workspace.attempt.task, output, code=bench.plan.judge_code)
         work, secrets = str(self.workspace.work), bench.plan.secrets
         if judged == "host":
             value = self.workspace.run(bench.host, judge_role.on_host(config, work=work), command)

@@ -1,6 +1,6 @@
 """A toy problem beside a copy of the judge, and the judge run in a process that the tests can spare.
 
-The judge gives up being dumpable, which would stay with pytest; so each verdict is reached in a fork of it.
+Tests change their user and how the judge's process can be reached, so each verdict is reached in a fork of pytest.
 """
 
 from __future__ import annotations

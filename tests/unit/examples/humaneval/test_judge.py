@@ -156,14 +156,14 @@ def test_the_judge_leaves_no_descriptor_and_no_child_behind(bench: Bench, source
 
 @given(values)
 def test_a_plain_value_arrives_as_it_was_sent(value: Any) -> None:
-    arrived = JUDGE.decode(JUDGE.json.loads(JUDGE.json.dumps(JUDGE.encode(value))))
+    arrived = JUDGE.decode(JUDGE.codec.load(JUDGE.codec.dump(JUDGE.encode(value))))
     assert arrived == value
     assert type(arrived) is type(value)
 
 
 def test_infinities_and_nan_arrive() -> None:
     sent = [math.inf, -math.inf, math.nan]
-    arrived = JUDGE.decode(JUDGE.json.loads(JUDGE.json.dumps(JUDGE.encode(sent))))
+    arrived = JUDGE.decode(JUDGE.codec.load(JUDGE.codec.dump(JUDGE.encode(sent))))
     assert arrived[:2] == sent[:2]
     assert math.isnan(arrived[2])
 

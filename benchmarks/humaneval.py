@@ -1,0 +1,143 @@
+"""How fast 164 HumanEval solutions are judged, two at a time, each in a fresh sandbox, against no sandbox at all.
+
+Three ways of judging the same canonical solutions, interleaved in rounds so that the machine's drift hits all alike:
+
+* ``bare``: a plain process each, which runs the solution and its tests in one interpreter;
+* ``bubblewrap``: the same process each, in raw ``bwrap`` with the mounts of our judge sandbox;
+* ``hermit``: what ``hermit eval`` does for each attempt once the agent has ended: collect the answer, start the judge's
+  sandbox with its relay and its checks, run the example's judge there, read its word, keep the record.
+
+``attempt`` is a whole attempt of ``hermit eval``: the agent's sandbox too. Prints the rates and the ratios of medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermit import sandbox as sandboxes
+from hermit.bwrap import argv, system
+from hermit.bwrap import python as shown_python
+from hermit.config.load import load
+from hermit.domain.bind import Bind
+from hermit.domain.sandbox import Sandbox
+from hermit.domain.trial import RunOutput
+from hermit.run import bench as benches
+from hermit.run import plan as plans
+from hermit.run import trial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermit.run.bench import Bench
+    from hermit.run.plan import Attempt
+
+EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "humaneval"
+WORKERS = 2
+
+
+def program(attempt: Attempt) -> str:
+    """The canonical solution with its tests, as one program."""
+    name = attempt.task.id.replace("/", "_")
+    tests = json.loads((EXAMPLE / "data" / "tests" / f"{name}.json").read_text())
+    solution = (EXAMPLE / "data" / "reference" / f"{name}.py").read_text()
+    return f"{solution}\n{tests['test']}\ncheck({tests['entry_point']})\n"
+
+
+def bare(directory: Path, attempt: Attempt) -> None:
+    """One plain process."""
+    subprocess.run([sys.executable, str(directory / f"{attempt.task.line}.py")], check=True, capture_output=True)
+
+
+def raw_bubblewrap(directory: Path, attempt: Attempt) -> None:
+    """One process in raw bubblewrap, with the mounts of a judge sandbox."""
+    python = shown_python.current()
+    sandbox = Sandbox(role="judge", framework=True, binds=(Bind(str(directory), "/judged", writable=True),))
+    plan = argv.operations(
+        sandbox,
+        system=system.operations(sandbox.network),
+        python=shown_python.operations(python, framework=True),
+        relay=str(Path(python.package) / "inside"),
+    )
+    reader, writer = os.pipe()
+    try:
+        options = argv.options(sandbox, plan, status=writer)
+        command = ["bwrap", *options, "--", sys.executable, f"/judged/{attempt.task.line}.py"]
+        subprocess.run(command, check=True, capture_output=True, pass_fds=[writer])
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+def judged(bench: Bench, attempt: Attempt) -> None:
+    """The judge's half of one attempt of `hermit eval`."""
+    with bench.workspace(attempt) as workspace:
+        name = attempt.task.id.replace("/", "_")
+        answer = (EXAMPLE / "data" / "reference" / f"{name}.py").read_text()
+        (workspace.work / "solution.py").write_text(answer)
+        one = trial.Trial(bench, workspace)
+        one.collect("separate")
+        result = one.judge("separate", one.task_sandbox(), RunOutput(output=answer))
+        assert getattr(result, "score", None) == 1.0, result
+
+
+def attempted(bench: Bench, attempt: Attempt) -> None:
+    """One whole attempt of `hermit eval`."""
+    row = trial.attempt(bench, attempt)
+    assert row.score == 1.0, row
+
+
+def rate(work: Callable[[Attempt], None], attempts: tuple[Attempt, ...]) -> float:
+    """Attempts a second on two workers."""
+    began = time.perf_counter()
+    with ThreadPoolExecutor(WORKERS) as pool:
+        list(pool.map(work, attempts))
+    return len(attempts) / (time.perf_counter() - began)
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--tasks", type=int, default=164)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="hermit-bench-") as root:
+        directory = Path(root)
+        file = EXAMPLE / "run.yaml"
+        config = load(file, [f"trainer.output_dir={directory / 'runs'}"], environ=os.environ)
+        plan = plans.evaluation(config, config_file=file, adapter="none")
+        attempts = plan.attempts[: given.tasks]
+        for attempt in attempts:
+            (directory / f"{attempt.task.line}.py").write_text(program(attempt))
+        place = sandboxes.preflight()
+        with benches.opened(plan, place, sandboxes.unconfined("not used")) as bench:
+            ways: dict[str, Callable[[Attempt], None]] = {
+                "bare": lambda attempt: bare(directory, attempt),
+                "bubblewrap": lambda attempt: raw_bubblewrap(directory, attempt),
+                "hermit": lambda attempt: judged(bench, attempt),
+                "attempt": lambda attempt: attempted(bench, attempt),
+            }
+            rates: dict[str, list[float]] = {name: [] for name in ways}
+            for _ in range(given.rounds):
+                for name, work in ways.items():
+                    rates[name].append(rate(work, attempts))
+    medians = {name: statistics.median(values) for name, values in rates.items()}
+    host_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    words = [f"{name} {value:.1f}/s ({value / medians['bare']:.2f} x bare)" for name, value in medians.items()]
+    print(
+        f"humaneval, {len(attempts)} problems, {WORKERS} at a time: {', '.join(words)}; host process {host_mb:.0f} MB"
+    )
+
+
+if __name__ == "__main__":
+    main()
