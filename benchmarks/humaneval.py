@@ -59,24 +59,29 @@ def bare(directory: Path, attempt: Attempt) -> None:
     subprocess.run([sys.executable, str(directory / f"{attempt.task.line}.py")], check=True, capture_output=True)
 
 
-def raw_bubblewrap(directory: Path, attempt: Attempt) -> None:
-    """One process in raw bubblewrap, with the mounts of a judge sandbox."""
-    python = shown_python.current()
-    sandbox = Sandbox(role="judge", framework=True, binds=(Bind(str(directory), "/judged", writable=True),))
-    plan = argv.operations(
-        sandbox,
-        system=system.operations(sandbox.network),
-        python=shown_python.operations(python, framework=True),
-        relay=str(Path(python.package) / "inside"),
-    )
-    reader, writer = os.pipe()
-    try:
-        options = argv.options(sandbox, plan, status=writer)
-        command = ["bwrap", *options, "--", sys.executable, f"/judged/{attempt.task.line}.py"]
-        subprocess.run(command, check=True, capture_output=True, pass_fds=[writer])
-    finally:
-        os.close(reader)
-        os.close(writer)
+class RawBubblewrap:
+    """Raw bubblewrap, with the mounts of a judge sandbox."""
+
+    def __init__(self, directory: Path) -> None:
+        python = shown_python.current()
+        self.sandbox = Sandbox(role="judge", framework=True, binds=(Bind(str(directory), "/judged", writable=True),))
+        self.plan = argv.operations(
+            self.sandbox,
+            system=system.operations(self.sandbox.network),
+            python=shown_python.operations(python, framework=True),
+            relay=str(Path(python.package) / "inside"),
+        )
+
+    def run(self, attempt: Attempt) -> None:
+        """One process in it."""
+        reader, writer = os.pipe()
+        try:
+            options = argv.options(self.sandbox, self.plan, status=writer)
+            command = ["bwrap", *options, "--", sys.executable, f"/judged/{attempt.task.line}.py"]
+            subprocess.run(command, check=True, capture_output=True, pass_fds=[writer])
+        finally:
+            os.close(reader)
+            os.close(writer)
 
 
 def judged(bench: Bench, attempt: Attempt) -> None:
@@ -123,7 +128,7 @@ def main() -> None:
         with benches.opened(plan, place, sandboxes.unconfined("not used")) as bench:
             ways: dict[str, Callable[[Attempt], None]] = {
                 "bare": lambda attempt: bare(directory, attempt),
-                "bubblewrap": lambda attempt: raw_bubblewrap(directory, attempt),
+                "bubblewrap": RawBubblewrap(directory).run,
                 "hermit": lambda attempt: judged(bench, attempt),
                 "attempt": lambda attempt: attempted(bench, attempt),
             }

@@ -25,15 +25,19 @@ if TYPE_CHECKING:
 SANDBOX = Sandbox(role="bench", framework=True)
 
 
-def raw(program: tuple[str, ...]) -> None:
-    """One start of raw bubblewrap."""
+def mounts() -> tuple[argv.Operation, ...]:
+    """What our sandbox mounts."""
     python = shown_python.current()
-    plan = argv.operations(
+    return argv.operations(
         SANDBOX,
         system=system.operations(SANDBOX.network),
         python=shown_python.operations(python, framework=True),
         relay=str(Path(python.package) / "inside"),
     )
+
+
+def raw(plan: tuple[argv.Operation, ...], program: tuple[str, ...]) -> None:
+    """One start of raw bubblewrap."""
     reader, writer = os.pipe()
     try:
         options = argv.options(SANDBOX, plan, status=writer)
@@ -61,11 +65,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--starts", type=int, default=60)
     given = parser.parse_args()
-    place = sandboxes.preflight()
+    place, plan = sandboxes.preflight(), mounts()
     program = (shown_python.current().executable, "-c", "pass")
     ways: dict[str, Callable[[], None]] = {
         "bare": lambda: subprocess.run(program, check=True) and None,
-        "bubblewrap": lambda: raw(program),
+        "bubblewrap": lambda: raw(plan, program),
         "hermit": lambda: ours(place, program),
     }
     times: dict[str, list[float]] = {name: [] for name in ways}
