@@ -55,7 +55,8 @@ def machine(environ: Mapping[str, str]) -> Iterator[Finding]:
     yield Finding("python", fit, f"{platform.python_version()} at {sys.executable}", "install Python 3.11 or newer")
     yield from _sandboxes()
     yield from _packages()
-    yield _engine(environ)
+    if not place.in_container():  # inside the image there is no engine, and no use for one
+        yield _engine(environ)
 
 
 def _sandboxes() -> Iterator[Finding]:

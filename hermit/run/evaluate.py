@@ -198,8 +198,8 @@ def _match_lock(plan: EvalPlan) -> None:
         write_atomically(path, json.dumps(plan.lock, indent=1).encode() + b"\n")
         return
     try:
-        held = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+        held = dict(json.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError) as error:
         raise ConfigError(f"it cannot be read: {error}", where=str(path), cure="use --fresh") from None
     if held.get("digest") == plan.lock["digest"]:
         return

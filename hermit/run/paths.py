@@ -83,7 +83,7 @@ def file_name(task_id: str) -> str:
     if name.startswith("."):
         name = "%2E" + name[1:]
     if len(name) > LONGEST_NAME:
-        name = f"{name[:80]}~{hashlib.sha256(task_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+        name = f"{name[:80]}+{hashlib.sha256(task_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
     return name
 
 

@@ -54,15 +54,16 @@ def choose(config: RunConfig, *, runtime: str | None, environ: Mapping[str, str]
         PlaceError: ``image`` was asked for, and no engine answers or the image is missing or of another version.
     """
     wanted, image = runtime or config.container.runtime, config.container.image
+    here = "in this container" if in_container() else "on this machine"
     if wanted == "local":
-        return Choice("on this machine, because the runtime is local")
+        return Choice(f"{here}, because the runtime is local")
     try:
         found = engine.find(environ)
         refuse_unfit_image(found, image)
     except PlaceError as error:
         if wanted == "image":
             raise
-        return Choice(f"on this machine, because {error.what}")
+        return Choice(f"{here}, because {error.what}")
     why = "the runtime is image" if wanted == "image" else "a container engine answers and the image is here"
     return Choice(f"in the image {image}, by {Path(found.program).name} {found.server}, because {why}", found, image)
 
@@ -97,8 +98,12 @@ def here(config: RunConfig) -> Place:
 
 def container_cure(image: str = "hermit") -> str:
     """What to type instead, where this machine is a container that cannot hold sandboxes; empty elsewhere."""
-    inside = os.path.exists("/.dockerenv") or os.path.exists("/run/.containerenv")
-    return argv.cure(image, "check") if inside else ""
+    return argv.cure(image, "check") if in_container() else ""
+
+
+def in_container() -> bool:
+    """Whether this machine is a container: Docker and Podman each leave a file that says so."""
+    return os.path.exists("/.dockerenv") or os.path.exists("/run/.containerenv")
 
 
 def in_image(plan: EvalPlan, choice: Choice, arguments: Sequence[str], *, environ: Mapping[str, str]) -> int:

@@ -146,7 +146,7 @@ def refuse_missing(config: RunConfig) -> None:
         ConfigError: The first such path.
     """
     wanted = list(task_role.declared(config))
-    wanted += [("judge.tests", str(path)) for path in config.judge.tests]
+    wanted += [("judge.path", str(config.judge.path)), *(("judge.tests", str(path)) for path in config.judge.tests)]
     for key, path in wanted:
         if not os.path.exists(path):
             raise ConfigError(f"{path} does not exist", where=key, cure="create it, or leave it out")

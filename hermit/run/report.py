@@ -217,4 +217,5 @@ def _row(line: bytes) -> dict[str, Any] | None:
     except ValueError:
         return None
     needed = ("id", "repeat", "status", "judge", "cost_usd")
-    return row if isinstance(row, dict) and all(key in row for key in needed) else None
+    whole = isinstance(row, dict) and all(key in row for key in needed)
+    return row if whole and isinstance(row["id"], str) and isinstance(row["repeat"], int) else None
