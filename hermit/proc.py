@@ -49,8 +49,7 @@ def capture(
         try:
             stdout, stderr = child.communicate(stdin, timeout=timeout_s)
         except subprocess.TimeoutExpired:
-            kill_group(child.pid)
-            child.communicate()
+            kill_group(child.pid)  # not read to its end: a process that left the group may hold the pipes
             raise TimeoutError(f"{argv[0]} did not end within {timeout_s:g} s") from None
         except BaseException:
             kill_group(child.pid)

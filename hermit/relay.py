@@ -8,6 +8,7 @@ neither fill a pipe nor the host's memory. The relay inside (``hermit/inside``) 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import marshal
 import os
 import selectors
@@ -83,7 +84,7 @@ class Said:
                 self.refused = True
             case ["failed", reason]:
                 self.failed = reason
-            case ["end", status, cpu_s, max_rss_kb]:
+            case ["end", status, cpu_s, max_rss_kb] if 0 <= int(status) < 1 << 16:
                 self.end = (int(status), float(cpu_s), int(max_rss_kb) / 1024)
             case _:
                 raise ValueError(f"the relay said {line[:80]!r}")
@@ -139,9 +140,9 @@ class Line:
         self._watch(near.fileno(), self._hear)
         cap = orders.limits.output_bytes
         self._diagnosis = self._pipe("diagnosis", 1 << 16)
-        stdin = streams.stdin if streams.stdin is not None else self._memory("stdin", command.stdin)
-        stdout = streams.stdout if streams.stdout is not None else self._pipe("stdout", cap)
-        stderr = streams.stderr if streams.stderr is not None else self._pipe("stderr", cap)
+        stdin = self._memory("stdin", command.stdin) if streams.stdin is None else self._copy(streams.stdin)
+        stdout = self._pipe("stdout", cap) if streams.stdout is None else self._copy(streams.stdout)
+        stderr = self._pipe("stderr", cap) if streams.stderr is None else self._copy(streams.stderr)
         job: dict[str, Any] = {
             "report": report,
             "streams": (stdin, stdout, stderr),
@@ -157,7 +158,6 @@ class Line:
             job["worker_job"] = self._memory("job", command.job)
             job["worker_result"] = self._pipe("result", command.result_bytes)
         self.job = self._memory("orders", marshal.dumps(job))
-        self._streams = [number for number in (streams.stdin, streams.stdout, streams.stderr) if number is not None]
 
     def __enter__(self) -> Self:
         return self
@@ -169,7 +169,7 @@ class Line:
     @property
     def inherited(self) -> list[int]:
         """Every descriptor the sandbox has to inherit."""
-        return [*self.far, *self._streams]
+        return self.far
 
     @property
     def diagnosis(self) -> int:
@@ -239,9 +239,15 @@ class Line:
             self._report.send(order, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 
     def _keep_far(self, descriptor: int) -> int:
-        self._far.callback(os.close, descriptor)
-        self.far.append(descriptor)
-        return descriptor
+        # The sandbox's own three streams take the numbers below 3, and would replace whatever has one of them here.
+        kept = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+        os.close(descriptor)
+        self._far.callback(os.close, kept)
+        self.far.append(kept)
+        return kept
+
+    def _copy(self, descriptor: int) -> int:
+        return self._keep_far(os.dup(descriptor))
 
     def _memory(self, name: str, data: bytes) -> int:
         descriptor = self._keep_far(os.memfd_create(f"hermit-{name}", os.MFD_CLOEXEC))
@@ -364,27 +370,6 @@ class _Clock:
         self._line.ask(b"K")
         self._kill()
         self._phase, self._due = "killed", time.monotonic() + KILL_S
-
-
-def rlimits(limits: Limits, *, pids: int | None) -> dict[str, int]:
-    """The bounds that the relay sets on the command itself."""
-    held = {"memory_mb": limits.memory_mb, "file_mb": limits.file_mb, "cpu_s": limits.cpu_s, "pids": pids}
-    return {name: value for name, value in held.items() if value is not None}
-
-
-def limits_held(limits: Limits, *, pids: str) -> tuple[tuple[str, float, str], ...]:
-    """Each bound with what holds it."""
-    mechanisms = {
-        "memory_mb": "rlimit data, each process",
-        "file_mb": "rlimit file size",
-        "cpu_s": "rlimit cpu, each process",
-        "pids": pids,
-        "wall_s": "clock of the host",
-        "tmp_mb": "size of the file system",
-        "output_bytes": "host",
-    }
-    given = ((name, getattr(limits, name), held_by) for name, held_by in mechanisms.items())
-    return tuple((name, value, held_by) for name, value, held_by in given if value is not None)
 
 
 def ending(outcome: Outcome) -> str:

@@ -144,17 +144,27 @@ def main(arguments: list[str]) -> int:
     spec_path, dashes, argv = arguments[:1], arguments[1:2], tuple(arguments[2:])
     if dashes != ["--"] or not argv:
         return _refuse(usage)
+    _fill_streams()
     try:
         sandbox = read_spec(spec_path[0])
         place = preflight(sandbox.enforce)
-        streams = Streams(stdin=0, stdout=1, stderr=2)
+        streams = Streams(0, 1, 2)
         outcome = place.run(sandbox, Command(argv=argv), keep=lambda _: None, streams=streams)
-    except (HermitError, ValueError) as error:
+    except (HermitError, ValueError, OSError) as error:
         return _refuse(f"hermit.sandbox: {error}")
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     sys.stderr.write(outcome.stderr.kept.decode("utf-8", "replace"))
     return outcome.shell_code
+
+
+def _fill_streams() -> None:
+    """Opens nothing in place of each standard stream that the caller closed, before anything else takes its number."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
 
 
 def read_spec(path: str) -> Sandbox:

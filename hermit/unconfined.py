@@ -59,14 +59,14 @@ class Unconfined:
                     cause="unconfined",
                     cure="make bubblewrap work here (`hermit check`)",
                 )
-        env = {**environ, **dict(sandbox.env)}
-        env["PATH"] = f"{os.path.dirname(self.python.executable)}:{environ.get('PATH', '/usr/bin:/bin')}"
+        path = f"{os.path.dirname(self.python.executable)}:{environ.get('PATH', '/usr/bin:/bin')}"
+        env = {**environ, "PATH": path, **dict(sandbox.env)}
         orders = Orders(
             env=env,
             cwd=sandbox.cwd,
             limits=sandbox.limits,
             # RLIMIT_NPROC counts every process of the user here, not the command's: it would hit bystanders.
-            rlimits=relay.rlimits(sandbox.limits, pids=None),
+            rlimits=sandbox.limits.set_inside(pids=None),
             checks={"confined": False},
             framework=os.path.dirname(self.python.package),
         )
@@ -79,7 +79,7 @@ class Unconfined:
             binds=sandbox.mounts,
             variables=tuple(sorted(env)),
             network="open",
-            limits=relay.limits_held(sandbox.limits, pids="nothing: unconfined"),
+            limits=sandbox.limits.held(pids="nothing: unconfined"),
         )
         with Line(command, orders, streams, cancel=cancel) as line:
             try:

@@ -12,6 +12,7 @@ sandbox takes to start. Only version 1 moves threads freely, so only version 1 i
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import time
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ class PidsGroup:
         if pids is None or os.geteuid() != 0:
             return cls()
         for parent in _parents():
+            _sweep(parent)
             path = os.path.join(parent, f"hermit-{os.getpid()}-{time.monotonic_ns()}")
             try:
                 os.mkdir(path)
@@ -88,6 +90,14 @@ class PidsGroup:
 def _write(path: str, value: str) -> None:
     with open(path, "w", encoding="ascii") as file:
         file.write(value)
+
+
+def _sweep(parent: str) -> None:
+    """Removes the empty groups of hosts that were killed before they could."""
+    for path in glob.glob(os.path.join(glob.escape(parent), "hermit-*-*")):
+        if not os.path.exists(f"/proc/{os.path.basename(path).split('-')[1]}"):
+            with contextlib.suppress(OSError):
+                os.rmdir(path)
 
 
 def _parents() -> list[str]:

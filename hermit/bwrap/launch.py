@@ -133,7 +133,7 @@ class Bubblewrap:
             env=env,
             cwd=sandbox.cwd,
             limits=sandbox.limits,
-            rlimits=relay.rlimits(sandbox.limits, pids=pids),
+            rlimits=sandbox.limits.set_inside(pids=pids),
             checks=checks,
             framework=os.path.dirname(self.python.package),
         )
@@ -149,7 +149,7 @@ class Bubblewrap:
             binds=tuple(operation.bind for operation in plan if isinstance(operation, argv.Show)),
             variables=tuple(sorted(env)),
             network=sandbox.network.value,
-            limits=relay.limits_held(sandbox.limits, pids=group.held_by),
+            limits=sandbox.limits.held(pids=group.held_by),
         )
 
 

@@ -34,7 +34,7 @@ class Status:
         while (start := text.find("{", at)) >= 0:
             try:
                 value, at = decoder.raw_decode(text, start)
-            except ValueError:  # the rest of it is still to come
+            except (ValueError, RecursionError):  # the rest of it is still to come, or it is not bubblewrap's
                 break
             found.update(value)
         return found
@@ -43,7 +43,7 @@ class Status:
     def init(self) -> int | None:
         """The process id, on the host, of the sandbox's init."""
         pid = self.document().get("child-pid")
-        return pid if isinstance(pid, int) else None
+        return pid if type(pid) is int and 0 < pid < 1 << 22 else None  # the kernel's PID_MAX_LIMIT
 
 
 def verdict(said: Said, outcome: Outcome, *, complaints: str, code: int) -> Outcome:

@@ -83,12 +83,13 @@ class ProgressView:
 def failure_line(row: Row) -> str:
     """One failed attempt on one line."""
     words = (row.error or "").splitlines()
-    return f"{row.status.value} {row.id} ({row.phase}, {row.cause}): {words[0][:200] if words else ''}"
+    line = f"{row.status.value} {row.id} ({row.phase}, {row.cause}): {words[0][:200] if words else ''}"
+    # The words are the agent's: what would move a cursor or break the line is spelled out.
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
 
 
-def summary_table(summary: dict[str, Any], *, where: str) -> Table:
-    """What an evaluation came to, for a person."""
-    table = Table(show_header=False, box=None, pad_edge=False)
+def print_summary(summary: dict[str, Any], *, where: str) -> None:
+    """What an evaluation came to, for a person: a line for each fact, however long."""
     mean = summary["mean_score"]
     rows = [
         ("adapter", summary["adapter"]),
@@ -103,8 +104,7 @@ def summary_table(summary: dict[str, Any], *, where: str) -> Table:
     if summary["unconfined"]:
         rows.insert(5, ("unconfined", f"{summary['unconfined']} attempts ran without a sandbox"))
     for name, value in rows:
-        table.add_row(f"[bold]{name}[/]", escape(value))
-    return table
+        out().print(f"[bold]{name:<12}[/] {escape(value)}")
 
 
 def _errors(summary: dict[str, Any]) -> str:

@@ -73,7 +73,7 @@ def command(
     if as_json:
         console.print_json(summary)
     else:
-        console.out().print(console.summary_table(summary, where=str(plan.paths.evaluation)))
+        console.print_summary(summary, where=str(plan.paths.evaluation))
     return ExitCode.SANDBOX if summary["statuses"]["sandbox_error"] else ExitCode.OK
 
 

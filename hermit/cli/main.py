@@ -49,7 +49,7 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Runs one command line and returns its exit code; a failure is one clear message on standard error."""
     try:
-        code = app(arguments, standalone_mode=False)
+        code = app(arguments, prog_name="hermit", standalone_mode=False)
         sys.stdout.flush()
     except HermitError as error:
         console.err().print(f"hermit: {error}", markup=False)
@@ -57,7 +57,7 @@ def run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         console.err().print("hermit: interrupted")
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except (BrokenPipeError, SystemExit):  # whoever read our output has seen enough; typer exits then
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
     except Exception as error:
@@ -66,4 +66,6 @@ def run(arguments: list[str]) -> int:
             raise
         console.err().print(usage, markup=False)
         return ExitCode.CONFIG
+    if code == ExitCode.INTERRUPTED:  # typer's answer to a KeyboardInterrupt
+        console.err().print("hermit: interrupted")
     return code if isinstance(code, int) else ExitCode.OK

@@ -10,12 +10,14 @@ def absolute(path: str, *, what: str) -> str:
     """The normal form of an absolute path: no ``..``, no double or trailing slash.
 
     Raises:
-        ValueError: The path is empty, relative, holds ``..`` or a NUL byte.
+        ValueError: The path is empty, relative, holds ``..``, a NUL byte or a lone surrogate.
     """
     if not path.startswith("/"):
         raise ValueError(f"{what} must be an absolute path, not {path!r}")
     if "\0" in path:
         raise ValueError(f"{what} holds a NUL byte: {path!r}")
+    if any("\ud800" <= mark < "\udc80" or "\udd00" <= mark <= "\udfff" for mark in path):
+        raise ValueError(f"{what} holds a lone surrogate, which no file name can: {path!r}")
     if ".." in path.split("/"):
         raise ValueError(f"{what} must not hold '..': {path!r}")
     return "/" + posixpath.normpath(path).lstrip("/")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 LARGEST = 1.7976931348623157e308  # of all floats; a whole number may be larger, and is then of no use
+MOST_DEPTH = 200
+MOST_NUMBER = 1e15
 NUMBERS = ("cost_usd", "wall_s", "api_speed")
 SHAPES: dict[str, tuple[type, ...]] = {"log": (str,), "messages": (list,), "tokens": (dict,), "extra": (dict,)}
 
@@ -55,6 +57,8 @@ def load(data: bytes) -> Any:
         raise ValueError("it is nested too deep") from None
     if end != len(text):
         raise ValueError(f"there is more after the value, at character {end}")
+    if text.count("[") + text.count("{") > MOST_DEPTH:
+        _refuse_depth(value)
     return value
 
 
@@ -75,6 +79,17 @@ class _Scan:
         raise ValueError(f"{name} is not a number")
 
 
+def _refuse_depth(value: Any) -> None:
+    """What is read here is written again elsewhere, in deeper calls: it must not only just have fitted."""
+    level = [value]
+    for _ in range(MOST_DEPTH):
+        inner = [item for item in level if isinstance(item, (dict, list))]
+        if not inner:
+            return
+        level = [part for item in inner for part in (item.values() if isinstance(item, dict) else item)]
+    raise ValueError(f"it is nested more than {MOST_DEPTH} deep")
+
+
 def _refuse_type(value: Any) -> Any:
     raise TypeError(f"an object of type {type(value).__name__} has no JSON form")
 
@@ -92,8 +107,8 @@ def run_output(document: Any) -> RunOutput:
         raise TypeError(f"RunOutput has no field {min(unknown)!r}")
     for name in NUMBERS:
         value = document.get(name)
-        if value is not None and not _is_finite(value):
-            raise TypeError(f"RunOutput.{name} must be a finite number or None, not {value!r:.80}")
+        if value is not None and not _is_amount(value):
+            raise TypeError(f"RunOutput.{name} must be a number from 0 to {MOST_NUMBER:g} or None, not {value!r:.80}")
     for name, kinds in SHAPES.items():
         if name in document and not isinstance(document[name], kinds):
             raise TypeError(f"RunOutput.{name} must be a {kinds[0].__name__}, not {type(document[name]).__name__}")
@@ -124,8 +139,8 @@ def judge_result(value: Any) -> JudgeResult:
     return JudgeResult(score=float(score), feedback=feedback, extra=extra)
 
 
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= LARGEST
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= MOST_NUMBER
 
 
 def _finite(digits: str) -> float:

@@ -39,8 +39,10 @@ def _binds(value: Any, name: str) -> tuple[Bind, ...]:
 
 
 def _bind(value: Any, name: str) -> Bind:
+    document = _typed(value, dict, name)
+    _typed(document.get("writable", False), bool, "writable")
     try:
-        return Bind(**_typed(value, dict, name))
+        return Bind(**document)
     except AttributeError:
         raise TypeError("a bind has a source and a target, both text") from None
 

@@ -19,7 +19,7 @@ class Collection:
     """What came of the collecting.
 
     Args:
-        missing: The paths that did not exist; the judge is told, and so is the record.
+        missing: The paths of which nothing came: they did not exist, or were dropped whole.
         entries: How many files, directories and links were copied.
         bytes: How many bytes they hold.
         dropped: How many entries were dropped, by reason.
@@ -69,7 +69,16 @@ def _collect_one(source: int, target: int, path: str, *, copied: sanitize.Copied
             with contextlib.suppress(FileExistsError):
                 os.mkdir(parent, 0o700, dir_fd=there)
             there = opened.enter_context(_directory(parent, inside=there))
-        return sanitize.copy(here, name, there, copied=copied, inside="/".join(parents))
+        sanitize.copy(here, name, there, copied=copied, inside="/".join(parents))
+        return _holds(there, name)
+
+
+def _holds(directory: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

@@ -53,8 +53,8 @@ class Copied:
             raise TooMuch(f"more than {MOST_BYTES >> 30} GiB")
 
 
-def copy(source_dir: int, name: str, target_dir: int, *, copied: Copied, inside: str = "") -> bool:
-    """Copies one entry of a directory, and what lies below it, into another directory.
+def copy(source_dir: int, name: str, target_dir: int, *, copied: Copied, inside: str = "") -> None:
+    """Copies one entry of a directory, and what lies below it, into another directory; one that is not there is no error.
 
     Args:
         source_dir: Descriptor of the directory that holds it.
@@ -63,9 +63,6 @@ def copy(source_dir: int, name: str, target_dir: int, *, copied: Copied, inside:
         copied: Counts what was taken and dropped.
         inside: The path of ``source_dir`` from the root of the tree, for judging links.
 
-    Returns:
-        Whether there was anything of that name.
-
     Raises:
         TooMuch: The tree is larger than a copy may be.
         OSError: The target cannot be written, or the source cannot be read for another reason than its kind.
@@ -73,7 +70,7 @@ def copy(source_dir: int, name: str, target_dir: int, *, copied: Copied, inside:
     try:
         kind = os.stat(name, dir_fd=source_dir, follow_symlinks=False).st_mode
     except FileNotFoundError:
-        return False
+        return
     if stat.S_ISLNK(kind):
         _copy_link(source_dir, name, target_dir, copied=copied, inside=inside)
     elif stat.S_ISDIR(kind):
@@ -82,7 +79,6 @@ def copy(source_dir: int, name: str, target_dir: int, *, copied: Copied, inside:
         _copy_file(source_dir, name, target_dir, copied=copied)
     else:
         copied.dropped["special file"] += 1
-    return True
 
 
 def _copy_link(source_dir: int, name: str, target_dir: int, *, copied: Copied, inside: str) -> None:

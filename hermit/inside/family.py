@@ -64,7 +64,7 @@ def signal_all(number: int) -> None:
     for pid in descendants():
         try:
             os.kill(pid, number)
-        except ProcessLookupError:
+        except (ProcessLookupError, PermissionError):  # it ended, or became another user's: unconfined only
             continue
 
 

@@ -105,14 +105,18 @@ def _engine(program: str, *, answer: bytes) -> Engine:
         platform = f"{server['Os']}/{server['Arch']}" if "Arch" in server else server["OsArch"]
         return Engine(program=program, client=client["Version"], server=server["Version"], platform=platform)
     except (ValueError, KeyError, TypeError):
-        raise PlaceError("the container engine gives no version that can be read", where=program) from None
+        raise PlaceError(
+            "the container engine gives no version that can be read", where=program, cure=f"try `{program} version`"
+        ) from None
 
 
 def _inspect(engine: Engine, reference: str, *, what: str) -> str:
     try:
         finished = capture([engine.program, "image", "inspect", "--format", what, "--", reference], timeout_s=ANSWER_S)
     except TimeoutError:
-        raise PlaceError("the container engine does not answer any more", where=engine.program) from None
+        raise PlaceError(
+            "the container engine does not answer any more", where=engine.program, cure="restart it: make engine"
+        ) from None
     if finished.code == 0:
         return finished.stdout.decode().strip()
     words = finished.stderr.decode(errors="replace")

@@ -71,8 +71,7 @@ def run(
     """
     if engines.image_id(engine, image) is None:
         raise PlaceError(f"the image {image} does not exist here", where=engine.program, cure="make image")
-    caller = (os.geteuid(), os.getegid())
-    inside = user_inside(*caller)
+    caller, inside = (os.geteuid(), os.getegid()), user_inside(os.geteuid(), os.getegid())
     name = f"hermit-run-{secrets.token_hex(6)}"
     terminal = sys.stdout.isatty()
     container = Container(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
-import shutil
 import tempfile
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from hermit.agent.result import Failure, handed_back
 from hermit.handoff.freeze import freeze
+from hermit.handoff.remove import remove
 from hermit.run.paths import write_atomically
 
 if TYPE_CHECKING:
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
     from hermit.domain.sandbox import Sandbox
     from hermit.run.plan import Attempt, EvalPlan
     from hermit.sandbox import Place
+
+
+SCRATCH = "hermit-run-"
+YOUNG_S = 60.0
 
 
 class Stop:
@@ -76,7 +82,7 @@ class Bench:
             workspace.collected.mkdir()
             yield workspace
         finally:
-            remove(root)
+            remove(str(root))
 
 
 @dataclass
@@ -126,8 +132,7 @@ class Workspace:
 @contextlib.contextmanager
 def opened(plan: EvalPlan, place: Place, host: Place) -> Iterator[Bench]:
     """A bench for one run; its scratch is gone afterwards."""
-    scratch = Path(tempfile.mkdtemp(prefix="hermit-"))
-    try:
+    with scratch_directory() as scratch:
         adapter = None
         if plan.adapter is not None:
             frozen = scratch / "adapter"
@@ -135,17 +140,38 @@ def opened(plan: EvalPlan, place: Place, host: Place) -> Iterator[Bench]:
             adapter = freeze(str(plan.adapter), into=str(frozen)).path
         with Stop() as stop:
             yield Bench(plan, place, host, scratch, adapter, stop)
+
+
+@contextlib.contextmanager
+def scratch_directory() -> Iterator[Path]:
+    """A directory of this run alone, gone afterwards; those of runs that were killed are removed on the way.
+
+    Whoever lives holds a lock on its own, so a directory that can be locked belongs to nobody any more.
+    """
+    for left in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*"):
+        _remove_abandoned(left)
+    scratch = Path(tempfile.mkdtemp(prefix=SCRATCH))
+    lock = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield scratch
     finally:
-        remove(scratch)
+        os.close(lock)
+        remove(str(scratch))
 
 
-def remove(directory: Path) -> None:
-    """Removes a directory and what an agent left in it, whatever modes it gave to its own directories."""
-
-    def again(function: Any, path: str, _: object) -> None:
-        os.chmod(os.path.dirname(path), 0o700)
-        with contextlib.suppress(OSError):
-            os.chmod(path, 0o700, follow_symlinks=False)
-        function(path)
-
-    shutil.rmtree(directory, onerror=again)
+def _remove_abandoned(directory: Path) -> None:
+    try:
+        lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:  # another user's, or gone meanwhile
+        return
+    try:
+        status = os.fstat(lock)
+        # A young one may not have been locked yet.
+        if status.st_uid == os.geteuid() and time.time() - status.st_mtime > YOUNG_S:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            remove(str(directory))
+    except OSError:  # locked: its run lives
+        return
+    finally:
+        os.close(lock)

@@ -55,7 +55,7 @@ def machine(environ: Mapping[str, str]) -> Iterator[Finding]:
     yield Finding("python", fit, f"{platform.python_version()} at {sys.executable}", "install Python 3.11 or newer")
     yield from _sandboxes()
     yield from _packages()
-    if not place.in_container():  # inside the image there is no engine, and no use for one
+    if not place.inside_image():  # there is no engine in it, and no use for one
         yield _engine(environ)
 
 

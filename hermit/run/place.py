@@ -54,7 +54,7 @@ def choose(config: RunConfig, *, runtime: str | None, environ: Mapping[str, str]
         PlaceError: ``image`` was asked for, and no engine answers or the image is missing or of another version.
     """
     wanted, image = runtime or config.container.runtime, config.container.image
-    here = "in this container" if in_container() else "on this machine"
+    here = "in this image" if inside_image() else "on this machine"
     if wanted == "local":
         return Choice(f"{here}, because the runtime is local")
     try:
@@ -97,13 +97,13 @@ def here(config: RunConfig) -> Place:
 
 
 def container_cure(image: str = "hermit") -> str:
-    """What to type instead, where this machine is a container that cannot hold sandboxes; empty elsewhere."""
-    return argv.cure(image, "check") if in_container() else ""
+    """What to type instead, where this machine is our image in a container that cannot hold sandboxes; else empty."""
+    return argv.cure(image, "check") if inside_image() else ""
 
 
-def in_container() -> bool:
-    """Whether this machine is a container: Docker and Podman each leave a file that says so."""
-    return os.path.exists("/.dockerenv") or os.path.exists("/run/.containerenv")
+def inside_image() -> bool:
+    """Whether this machine is our image, or one made from it."""
+    return os.path.exists(argv.PROFILE_IN_IMAGE)
 
 
 def in_image(plan: EvalPlan, choice: Choice, arguments: Sequence[str], *, environ: Mapping[str, str]) -> int:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ import hermit
 from hermit.agent.source import compiled
 from hermit.bwrap import python
 from hermit.config.tasks import load_tasks
+from hermit.domain.bind import contains
 from hermit.domain.sandbox import Sandbox
 from hermit.errors import ConfigError
 from hermit.handoff import freeze
@@ -104,6 +106,7 @@ def evaluation(config: RunConfig, *, config_file: Path, adapter: str, splits: tu
     refuse_missing(config)
     run_secrets.refuse_declared(declared, secrets)
     run_secrets.refuse_declared(shown_anyway(), secrets)
+    refuse_scratch(declared)
     refuse_impossible(config)
     agent = task_role.file_of(config.agent.name)
     return EvalPlan(
@@ -152,6 +155,22 @@ def refuse_missing(config: RunConfig) -> None:
             raise ConfigError(f"{path} does not exist", where=key, cure="create it, or leave it out")
 
 
+def refuse_scratch(declared: list[tuple[str, str]]) -> None:
+    """Refuses a declared path that holds the place where attempts work: each would see the work of the others.
+
+    Raises:
+        ConfigError: The first such path.
+    """
+    scratch = os.path.realpath(tempfile.gettempdir())
+    for key, path in declared:
+        if contains(os.path.realpath(path), scratch):
+            raise ConfigError(
+                f"{path} holds {scratch}, where the attempts of every run work",
+                where=key,
+                cure="declare a narrower path, or set TMPDIR elsewhere",
+            )
+
+
 def refuse_impossible(config: RunConfig) -> None:
     """Refuses declared paths that no sandbox can show together.
 
@@ -190,7 +209,12 @@ def _selector(adapter: Path | None) -> str:
     if adapter is None:
         return "none"
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", adapter.name).strip(".-") or "adapter"
-    return f"{name}-{freeze.digest(str(adapter))[:12]}"
+    try:
+        return f"{name}-{freeze.digest(str(adapter))[:12]}"
+    except OSError as error:
+        raise ConfigError(
+            f"the adapter cannot be read: {error}", where="--adapter", cure="correct the permissions of its files"
+        ) from None
 
 
 def _code(file: str, name: str, *, key: str) -> bytes:

@@ -46,7 +46,8 @@ class Row:
         wall_s: Seconds from the start of the agent's sandbox to the judge's last word.
         confined: Whether the agent was confined.
         judged: Where the judge ran: ``host``, ``shared`` or ``separate``.
-        missing: Paths the judge was to get that the agent did not leave.
+        missing: Paths the judge was to get of which nothing came.
+        dropped: How many entries of the work were not copied for the judge, by reason.
         records: The names of the records of its starts, in the run's ``sandbox`` directory.
     """
 
@@ -62,6 +63,7 @@ class Row:
     confined: bool = True
     judged: str = ""
     missing: tuple[str, ...] = ()
+    dropped: tuple[tuple[str, int], ...] = ()
     records: tuple[str, ...] = ()
 
     @property
@@ -91,6 +93,7 @@ class Row:
             "confined": self.confined,
             "judged": self.judged,
             "missing": list(self.missing),
+            "dropped": dict(self.dropped),
             "records": list(self.records),
         }
 
@@ -126,7 +129,7 @@ class Tally:
     def mean(self) -> float | None:
         """The mean score of the attempts that have one; ``None`` where none has."""
         scores = [score for attempts in self.scores.values() for score in attempts]
-        return sum(scores) / len(scores) if scores else None
+        return sum(score / len(scores) for score in scores) if scores else None
 
     @property
     def errors(self) -> int:

@@ -65,17 +65,17 @@ class Trial:
         output = self.act(sandbox)
         if isinstance(output, Failure):
             status = Status.TIMEOUT if output.cause == "timeout" else Status.AGENT_ERROR
-            return failed(row, status, "agent", output)
+            return failed(row, output, status=status, phase="agent")
         row = replace(row, output=output)
         self.phase = "collect"
         collection = self.collect(row.judged)
         if isinstance(collection, Failure):
-            return failed(row, Status.AGENT_ERROR, "collect", collection)
-        row = replace(row, missing=collection.missing)
+            return failed(row, collection, status=Status.AGENT_ERROR, phase="collect")
+        row = replace(row, missing=collection.missing, dropped=collection.dropped)
         self.phase = "judge"
         result = self.judge(row.judged, sandbox, output)
         if isinstance(result, Failure):
-            return failed(row, Status.JUDGE_ERROR, "judge", result)
+            return failed(row, result, status=Status.JUDGE_ERROR, phase="judge")
         return replace(row, judge=result)
 
     def task_sandbox(self) -> Sandbox:
@@ -137,6 +137,6 @@ class Trial:
             return Failure("result", str(error))
 
 
-def failed(row: Row, status: Status, phase: str, failure: Failure) -> Row:
+def failed(row: Row, failure: Failure, *, status: Status, phase: str) -> Row:
     """The row of an attempt that failed in a phase."""
     return replace(row, status=status, phase=phase, cause=failure.cause, error=failure.error)

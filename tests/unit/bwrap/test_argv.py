@@ -1,0 +1,198 @@
+"""The argument file of each role, word for word, and what holds for every sandbox."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermit.bwrap.argv import (
+    MOST_ARGUMENTS,
+    RELAY,
+    Empty,
+    Kernel,
+    Link,
+    Scratch,
+    Seal,
+    Show,
+    argument_file,
+    operations,
+    options,
+)
+from hermit.domain.bind import Bind, contains
+from hermit.domain.limits import Limits
+from hermit.domain.network import Network
+from hermit.domain.sandbox import Sandbox
+
+DATA = Path(__file__).parent.parent.parent / "data"
+SYSTEM = (Show(Bind("/usr", "/usr")), Link("usr/bin", "/bin"), Show(Bind("/etc/ld.so.cache", "/etc/ld.so.cache")))
+PYTHON = (Show(Bind("/opt/env", "/opt/env")), Show(Bind("/opt/base", "/opt/base")), Empty("/opt/base/lib/other"))
+TASK = Sandbox(
+    role="task",
+    read=("/data/readme", "/run-1/adapter"),
+    write=("/run-1/work",),
+    cwd="/run-1/work",
+    limits=Limits(tmp_mb=64),
+    probes=("/data/tasks.jsonl",),
+    framework=True,
+)
+SHARED = Sandbox(
+    role="judge",
+    read=("/data/readme", "/judge.py", "/run-1/adapter", "/tests"),
+    write=("/run-1/work",),
+    limits=Limits(tmp_mb=64),
+    framework=True,
+)
+SEPARATE = Sandbox(
+    role="judge",
+    read=("/data/readme", "/judge.py", "/tests"),
+    binds=(Bind("/run-1/collected", "/run-1/work", writable=True),),
+    limits=Limits(tmp_mb=64),
+    framework=True,
+)
+PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map(lambda parts: "/g/" + "/".join(parts))
+
+
+def plan(sandbox, *, system=SYSTEM, python=PYTHON):
+    return operations(sandbox, system=system, python=python, relay="/opt/hermit/inside")
+
+
+def spelled(sandbox, **more):
+    return options(sandbox, plan(sandbox, **more), status=9)
+
+
+def lines(words):
+    """One option with its values on each line, as the golden files have it."""
+    text = ""
+    for word in words:
+        text += ("\n" if word.startswith("--") else " ") + word
+    return text.strip("\n") + "\n"
+
+
+def targets(words):
+    """Each (option, target) that makes something appear, in order."""
+    found = []
+    for at, word in enumerate(words):
+        if word in ("--bind", "--ro-bind", "--symlink"):
+            found.append((word, words[at + 2]))
+        elif word in ("--tmpfs", "--remount-ro"):
+            found.append((word, words[at + 1]))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("sandbox", "name"), [(TASK, "argv-task"), (SHARED, "argv-judge-shared"), (SEPARATE, "argv-judge-separate")]
+)
+def test_the_argument_file_of_a_role_is_exactly_this(sandbox, name):
+    assert lines(spelled(sandbox)) == (DATA / f"{name}.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup", "--unshare-net"),
+        *("--die-with-parent", "--new-session", "--clearenv"),
+    ],
+)
+def test_every_namespace_is_asked_for_by_name_and_the_parents_end_is_the_sandboxs(option):
+    assert spelled(Sandbox()).count(option) == 1
+
+
+def test_an_open_network_is_the_only_thing_that_is_shared_and_only_when_asked_for():
+    closed, opened = spelled(Sandbox()), spelled(Sandbox(network=Network.OPEN))
+    assert [word for word in closed if word not in opened] == ["--unshare-net"]
+    assert not [word for word in opened if word not in closed]
+
+
+def test_the_user_inside_is_never_root_and_holds_no_capability():
+    words = spelled(Sandbox())
+    for option, value in (("--uid", "1000"), ("--gid", "1000"), ("--cap-drop", "ALL")):
+        assert words[words.index(option) + 1] == value
+
+
+def test_no_value_of_a_variable_is_among_the_options():
+    assert "secret" not in " ".join(spelled(Sandbox(env=(("KEY", "secret"),))))
+
+
+@given(st.sets(PATHS, max_size=6), st.sets(PATHS, max_size=3))
+def test_what_is_accepted_shows_each_grant_once_parents_first_and_nothing_below_a_writable_one(read, write):
+    try:
+        words = spelled(Sandbox(read=tuple(read), write=tuple(write)))
+    except ValueError:
+        return
+    shown = [(option, target) for option, target in targets(words) if target.startswith("/g/")]
+    assert sorted(shown) == sorted([("--ro-bind", path) for path in read] + [("--bind", path) for path in write])
+    for at, (option, target) in enumerate(shown):
+        later = [other for _, other in shown[at + 1 :]]
+        assert not any(contains(other, target) for other in later)
+        assert option == "--ro-bind" or not any(contains(target, other) for other in later)
+
+
+@given(st.sets(PATHS, max_size=4), st.integers(min_value=1, max_value=4096))
+def test_the_root_is_sealed_last_and_every_file_system_in_memory_has_a_size(write, tmp_mb):
+    try:
+        sandbox = Sandbox(write=tuple(write), limits=Limits(tmp_mb=tmp_mb))
+    except ValueError:
+        return
+    words = spelled(sandbox)
+    assert words[-2:] == ("--remount-ro", "/")
+    for at, word in enumerate(words):
+        if word == "--tmpfs":
+            assert words[at - 2] == "--size"
+            assert int(words[at - 1]) in (tmp_mb << 20, 4096)
+
+
+def test_a_device_directory_that_could_be_filled_is_sealed_before_anything_is_granted():
+    order = [target for option, target in targets(spelled(TASK)) if option == "--remount-ro"]
+    assert order[0] == "/dev"
+
+
+@pytest.mark.parametrize("path", ["/opt/env/lib", "/opt/base/lib/other"])
+def test_a_cover_is_never_below_something_the_command_can_write(path):
+    with pytest.raises(ValueError, match="cannot be shown writable"):
+        plan(Sandbox(write=("/opt",)), python=(Empty(path),))
+
+
+def test_the_relay_is_never_below_something_the_command_can_write():
+    with pytest.raises(ValueError, match="cannot be shown writable"):
+        plan(Sandbox(write=("/run",)))
+
+
+@pytest.mark.parametrize("target", [RELAY, "/opt/env"])
+def test_a_grant_never_replaces_what_the_sandbox_itself_shows(target):
+    with pytest.raises(ValueError, match="shown twice"):
+        plan(Sandbox(binds=(Bind("/mine", target),)))
+
+
+def test_the_same_path_granted_and_shown_by_the_interpreter_is_shown_once():
+    words = spelled(Sandbox(read=("/opt/env",)))
+    assert [target for _, target in targets(words)].count("/opt/env") == 1
+
+
+def test_as_many_paths_as_bubblewrap_takes_are_spelled_and_more_are_refused():
+    fit = (MOST_ARGUMENTS - len(spelled(Sandbox()))) // 3
+    assert len(spelled(Sandbox(read=tuple(f"/g/{number}" for number in range(fit))))) <= MOST_ARGUMENTS
+    with pytest.raises(ValueError, match="declare fewer paths"):
+        spelled(Sandbox(read=tuple(f"/g/{number}" for number in range(fit + 1))))
+
+
+def test_the_argument_file_ends_every_word_with_a_nul_and_keeps_names_that_are_not_text():
+    assert argument_file(["--bind", "/a b\n", "/\udcff"]) == b"--bind\0/a b\n\0/\xff\0"
+
+
+@pytest.mark.parametrize(
+    ("operation", "words"),
+    [
+        (Show(Bind("/a", "/b")), ("--ro-bind", "/a", "/b")),
+        (Show(Bind("/a", "/b", writable=True)), ("--bind", "/a", "/b")),
+        (Link("usr/lib", "/lib"), ("--symlink", "usr/lib", "/lib")),
+        (Scratch("/tmp", 5), ("--size", "5", "--tmpfs", "/tmp")),
+        (Empty("/a"), ("--size", "4096", "--tmpfs", "/a", "--remount-ro", "/a")),
+        (Seal("/"), ("--remount-ro", "/")),
+        (Kernel("proc"), ("--proc", "/proc")),
+    ],
+)
+def test_an_operation_has_one_spelling(operation, words):
+    assert operation.options() == words

@@ -1,0 +1,46 @@
+"""What every sandbox shows of the system."""
+
+from __future__ import annotations
+
+from hermit.bwrap import system
+from hermit.bwrap.argv import Link, Show
+from hermit.domain.network import Network
+
+
+def targets(network):
+    return {
+        operation.bind.target: operation.bind for operation in system.operations(network) if isinstance(operation, Show)
+    }
+
+
+def test_everything_of_the_system_is_read_only():
+    assert not any(bind.writable for bind in targets(Network.OPEN).values())
+
+
+def test_the_users_file_is_hermits_own_and_names_nobody_of_the_host():
+    shown = targets(Network.ISOLATED)
+    for path in ("/etc/passwd", "/etc/group"):
+        assert shown[path].source != path
+        with open(shown[path].source, encoding="utf-8") as file:
+            assert {line.split(":")[0] for line in file} <= {"root", "hermit", "nobody", "nogroup"}
+
+
+def test_names_are_asked_for_only_where_there_is_a_network():
+    difference = set(targets(Network.OPEN)) - set(targets(Network.ISOLATED))
+    assert difference <= set(system.NETWORK_ETC)
+    assert "/etc/resolv.conf" not in targets(Network.ISOLATED)
+
+
+def test_of_etc_only_what_is_listed_is_shown():
+    listed = {*system.ETC, *system.NETWORK_ETC, "/etc/passwd", "/etc/group"}
+    assert {path for path in targets(Network.OPEN) if path.startswith("/etc")} <= listed
+    assert not {"/etc", "/etc/shadow", "/etc/hostname", "/etc/machine-id", "/etc/ssl", "/etc/ssl/private"} & listed
+
+
+def test_a_merged_system_keeps_its_links(monkeypatch):
+    monkeypatch.setattr(system.os.path, "islink", lambda path: path == "/bin")
+    monkeypatch.setattr(system.os, "readlink", lambda _: "usr/bin")
+    monkeypatch.setattr(system.os.path, "isdir", lambda path: path == "/lib")
+    found = system.operations(Network.ISOLATED)
+    assert Link("usr/bin", "/bin") in found
+    assert [operation.bind.target for operation in found if isinstance(operation, Show)][:2] == ["/usr", "/lib"]

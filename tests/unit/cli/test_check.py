@@ -1,0 +1,91 @@
+"""`hermit check`: says whether this machine, and a config, are fit, and what to type where they are not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermit.run import check
+from hermit.run.check import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+FIT = (Finding("sandbox", True, "here"), Finding("engine", False, "none", "make engine", needed=False))
+UNFIT = (*FIT, Finding("[b]thing[/]", False, "missing", "apt-get install thing"))
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[[tuple[Finding, ...]], None]:
+    """Makes up what is found on this machine."""
+
+    def made_up(findings: tuple[Finding, ...]) -> None:
+        monkeypatch.setattr(check, "machine", lambda _: iter(findings))
+
+    return made_up
+
+
+def test_a_fit_machine_is_exit_0_also_without_what_it_can_do_without(
+    hermit: Callable[..., Any], machine: Callable[..., None]
+) -> None:
+    machine(FIT)
+    said = hermit("check")
+    assert (said.code, said.err) == (0, "")
+    assert "This machine is fit." in said.out
+    assert "make engine" in said.out
+
+
+def test_an_unfit_machine_is_exit_3_with_each_cure_whole_on_a_line(
+    hermit: Callable[..., Any], machine: Callable[..., None]
+) -> None:
+    long = "docker run " + "--option value " * 40 + "hermit check"
+    machine((*UNFIT, Finding("other", False, "missing", long)))
+    said = hermit("check")
+    assert said.code == 3
+    assert "This machine is not fit." in said.out
+    assert "  apt-get install thing" in said.out.splitlines()
+    assert f"  {long}" in said.out.splitlines()
+    assert "[b]thing[/]" in said.out
+
+
+def test_json_says_the_same_and_nothing_else(hermit: Callable[..., Any], machine: Callable[..., None]) -> None:
+    machine(UNFIT)
+    said = hermit("check", "--json")
+    assert said.code == 3
+    assert said.document["fit"] is False
+    assert [finding["name"] for finding in said.document["findings"]] == ["sandbox", "engine", "[b]thing[/]"]
+    assert set(said.document["findings"][0]) == {"name", "ok", "found", "cure", "needed"}
+
+
+def test_with_a_config_one_attempt_is_made(
+    hermit: Callable[..., Any], config: Path, machine: Callable[..., None]
+) -> None:
+    machine(FIT)
+    said = hermit("check", "--config", str(config), "--json")
+    assert said.code == 0
+    found = {finding["name"]: finding for finding in said.document["findings"]}
+    assert found["task a"]["ok"]
+    assert found["task a"]["found"].startswith("score 1 in")
+    assert not (config.parent / "runs").exists()
+
+
+def test_no_probe_makes_none_and_still_checks_the_config(
+    hermit: Callable[..., Any], config: Path, machine: Callable[..., None]
+) -> None:
+    machine(FIT)
+    (config.parent / "agent.py").write_text("def run(task, adapter): raise RuntimeError\n")
+    assert hermit("check", "--config", str(config), "--no-probe").code == 0
+    assert hermit("check", "--config", str(config)).code == 3
+    (config.parent / "tasks.jsonl").write_text("{")
+    assert hermit("check", "--config", str(config), "--no-probe").code == 2
+
+
+def test_settings_replace_those_of_the_config(
+    hermit: Callable[..., Any], config: Path, machine: Callable[..., None]
+) -> None:
+    machine(FIT)
+    said = hermit("check", "--config", str(config), "--no-probe", "agent.name=agent.py:nobody")
+    assert said.code == 2
+    assert "nobody" in said.err

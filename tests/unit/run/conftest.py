@@ -1,0 +1,87 @@
+"""A whole run in a directory of its own: tasks, a split, an agent, a judge and a config that names them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermit import sandbox as sandboxes
+from hermit.config.load import load
+from hermit.run import evaluate
+from hermit.run import plan as plans
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from hermit.config.schema import RunConfig
+
+CONFIG = """
+data: {tasks: data/tasks.jsonl, test: data/test.txt}
+agent: {name: "agent.py:run", concurrency: 2}
+judge: {path: judge.py}
+trainer: {run_name: one}
+"""
+AGENT = "from hermit import RunOutput\ndef run(task, adapter): return RunOutput(task['n'], cost_usd=0.5)\n"
+JUDGE = "def score(task, output): return output.output / 2\n"
+
+
+@dataclass(frozen=True)
+class Run:
+    """The directory of a run's config, and what it makes of it."""
+
+    root: Path
+
+    @property
+    def scratch(self) -> Path:
+        """Where the attempts of the run work."""
+        return self.root.parent / "scratch"
+
+    @property
+    def evaluation(self) -> Path:
+        return self.root / "runs" / "one" / "eval" / "none"
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.evaluation / "results.jsonl").read_text().splitlines()]
+
+    def config(self, *overrides: str) -> RunConfig:
+        return load(self.root / "run.yaml", overrides, environ=dict(os.environ))
+
+    def plan(self, *overrides: str, adapter: str = "none") -> plans.EvalPlan:
+        return plans.evaluation(self.config(*overrides), config_file=self.root / "run.yaml", adapter=adapter)
+
+    def evaluate(self, *overrides: str, fresh: bool = False, shown: list[Any] | None = None) -> dict[str, Any]:
+        """Makes the whole run without a sandbox."""
+        place = sandboxes.unconfined("a test of the run")
+        seen: list[Any] = [] if shown is None else shown
+        return evaluate.evaluate(self.plan(*overrides), place, fresh=fresh, show=seen.append)
+
+    def files(self) -> set[str]:
+        """Every file and directory there is."""
+        return {str(path.relative_to(self.root)) for path in self.root.rglob("*") if "__pycache__" not in path.parts}
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    root = tmp_path / "set"
+    (root / "data").mkdir(parents=True)
+    rows = [{"id": f"t/{number}", "n": number} for number in range(4)]
+    (root / "data" / "tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (root / "data" / "test.txt").write_text("t/0\nt/1\nt/2\n")
+    (root / "agent.py").write_text(AGENT)
+    (root / "judge.py").write_text(JUDGE)
+    (root / "run.yaml").write_text(CONFIG)
+    made = Run(root)
+    made.scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(made.scratch))
+    yield made
+    # Not by shutil: an agent may have left a tree that only a program that does not recurse can remove.
+    subprocess.run(["/bin/chmod", "-R", "u+rwx", str(made.scratch)], check=True)
+    subprocess.run(["/bin/rm", "-rf", str(made.scratch)], check=True)

@@ -1,0 +1,85 @@
+"""`hermit check` finds out by trying, and names a cure for everything that is not as it has to be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermit import sandbox as sandboxes
+from hermit.run import check
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hermit.run.check import Finding
+
+
+def by_name(path: Path | None = None) -> dict[str, Finding]:
+    """What is found on a machine whose PATH this is."""
+    return {finding.name: finding for finding in check.machine({"PATH": str(path or "/usr/bin")})}
+
+
+@pytest.mark.bwrap
+def test_a_fit_machine_is_found_by_starting_a_sandbox_and_trying_from_inside() -> None:
+    found = by_name()
+    assert found["sandbox"].ok
+    assert "one was started" in found["sandbox"].found
+    for name in ("outside unreachable", "no capability", "own processes", "secrets absent", "unprivileged user"):
+        assert found[name].ok, found[name]
+
+
+def test_a_machine_without_bubblewrap_is_not_fit_and_is_told_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = by_name(tmp_path)
+    assert (found["sandbox"].ok, found["sandbox"].needed) == (False, True)
+    assert "bubblewrap" in found["sandbox"].cure
+
+
+def test_everything_that_is_not_as_it_has_to_be_has_a_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for finding in by_name(tmp_path).values():
+        assert finding.ok or finding.cure, finding
+
+
+def test_a_missing_engine_is_named_and_not_needed(tmp_path: Path) -> None:
+    found = by_name(tmp_path)["container engine"]
+    assert (found.ok, found.needed, "no container engine is installed" in found.found) == (False, False, True)
+
+
+def test_a_missing_package_is_named_and_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "PACKAGES", ("json", "surely_absent"))
+    found = by_name()["scientific packages"]
+    assert (found.ok, found.needed, "surely_absent" in found.found) == (False, False, True)
+
+
+def probe(run: Any, *overrides: str) -> Finding:
+    """One attempt at the first task, without a sandbox."""
+    return check.probe(run.plan(*overrides), sandboxes.unconfined("a test of the probe"))
+
+
+def test_a_probe_makes_one_attempt_and_leaves_nothing(run: Any) -> None:
+    before = run.files()
+    found = probe(run)
+    assert (found.ok, found.name, found.found.startswith("score 0 in")) == (True, "task t/0", True)
+    assert run.files() == before
+    assert list(run.scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "source", "words"),
+    [
+        ("agent", "def run(task, adapter): raise RuntimeError('why')", "agent_error in the phase agent, exception: "),
+        ("judge", "def score(task, output): return None", "judge_error in the phase judge, result: "),
+        ("judge", "def score(task, output): return float('nan')", "judge_error in the phase judge, result: "),
+        ("agent", "def run(task, adapter):\n    while True: pass", "timeout in the phase agent, timeout: "),
+    ],
+)
+def test_a_probe_that_fails_says_how_and_what_to_do(run: Any, file: str, source: str, words: str) -> None:
+    (run.root / f"{file}.py").write_text(source)
+    found = probe(run, "agent.timeout_min=0.01")
+    assert not found.ok
+    assert words in found.found
+    assert found.cure

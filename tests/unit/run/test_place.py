@@ -1,0 +1,147 @@
+"""Where sandboxes start, and why: the choice is said in words, and a place that was asked for is never exchanged."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import hermit
+from hermit.errors import ExitCode, PlaceError
+from hermit.run import place
+from hermit.unconfined import Unconfined
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+VERSION = json.dumps(
+    {
+        "Client": {"Version": "28.0", "Os": "linux", "Arch": "amd64"},
+        "Server": {"Version": "27.0", "Os": "linux", "Arch": "amd64"},
+    }
+)
+CLIENT = """#!/bin/sh
+case "$1 $2" in
+    "version --format") {version} ;;
+    "image inspect") case "$4" in
+        *Labels*) {label} ;;
+        *) {image} ;;
+    esac ;;
+    *) exit 9 ;;
+esac
+"""
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Callable[..., dict[str, str]]:
+    """Makes an engine up; gives the variables of a machine that has it."""
+
+    def make(
+        *,
+        version: str = f"echo '{VERSION}'",
+        image: str = "echo sha256:1",
+        label: str = f'echo \'{{"{place.VERSION_LABEL}": "{hermit.__version__}"}}\'',
+    ) -> dict[str, str]:
+        (tmp_path / "bin").mkdir(exist_ok=True)
+        client = tmp_path / "bin" / "docker"
+        client.write_text(CLIENT.format(version=version, image=image, label=label))
+        client.chmod(0o755)
+        return {"PATH": str(tmp_path / "bin")}
+
+    return make
+
+
+NONE = "echo 'Error: No such image: hermit' >&2; exit 1"
+DOWN = "echo 'Cannot connect to the Docker daemon. Is the docker daemon running?' >&2; exit 1"
+
+
+def test_local_is_this_machine_also_where_an_engine_answers(run: Any, engine: Callable[..., dict[str, str]]) -> None:
+    found = place.choose(run.config(), runtime="local", environ=engine())
+    assert (found.engine, found.sentence) == (None, "on this machine, because the runtime is local")
+
+
+def test_auto_is_the_image_where_an_engine_answers_and_has_it(run: Any, engine: Callable[..., dict[str, str]]) -> None:
+    found = place.choose(run.config(), runtime="auto", environ=engine())
+    assert found.engine is not None
+    assert found.image == "hermit"
+    assert found.sentence.startswith("in the image hermit, by docker 27.0, because ")
+
+
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        ({"version": DOWN}, "daemon"),
+        ({"version": "echo nonsense"}, "version"),
+        ({"image": NONE}, "the image hermit is not here"),
+        ({"label": "echo '{}'"}, "of no version"),
+        ({"label": "echo null"}, "of no version"),
+        ({"label": f'echo \'{{"{place.VERSION_LABEL}": "0.0.9"}}\''}, "holds Hermit 0.0.9"),
+    ],
+)
+def test_auto_is_this_machine_otherwise_and_image_is_refused(
+    run: Any, engine: Callable[..., dict[str, str]], broken: dict[str, str], why: str
+) -> None:
+    variables = engine(**broken)
+    found = place.choose(run.config(), runtime="auto", environ=variables)
+    assert found.engine is None
+    assert found.sentence.startswith("on this machine, because ")
+    assert why in found.sentence
+    with pytest.raises(PlaceError, match=why) as caught:
+        place.choose(run.config(), runtime="image", environ=variables)
+    assert caught.value.exit_code is ExitCode.PLACE
+    assert caught.value.cure
+
+
+def test_no_engine_at_all_is_said(run: Any, tmp_path: Path) -> None:
+    variables = {"PATH": str(tmp_path)}
+    assert "no container engine is installed" in place.choose(run.config(), runtime=None, environ=variables).sentence
+    with pytest.raises(PlaceError, match="no container engine"):
+        place.choose(run.config(), runtime="image", environ=variables)
+
+
+def test_the_config_decides_unless_the_command_line_does(run: Any, engine: Callable[..., dict[str, str]]) -> None:
+    config = run.config("container.runtime=local", "container.image=mine")
+    assert place.choose(config, runtime=None, environ=engine()).engine is None
+    assert place.choose(config, runtime="image", environ=engine()).image == "mine"
+
+
+def test_a_run_that_switched_the_sandbox_off_has_an_unconfined_place(run: Any) -> None:
+    assert not place.here(run.config("sandbox.enabled=false")).confined
+
+
+@pytest.mark.parametrize(
+    "stub",
+    [
+        None,
+        "#!/bin/sh\nexit 0\n",
+        "#!/bin/sh\necho bubblewrap 9.9\n",
+        "#!/bin/sh\necho not that program\n",
+        "#!/bin/sh\necho bubblewrap 9.9; kill -9 $$\n",
+        "not a program",
+    ],
+)
+def test_a_bubblewrap_that_is_missing_or_lies_is_refused_or_recorded_and_never_trusted(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stub: str | None
+) -> None:
+    (tmp_path / "only").mkdir()
+    if stub is not None:
+        (tmp_path / "only" / "bwrap").write_text(stub)
+        (tmp_path / "only" / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "only"))
+    with pytest.raises(PlaceError) as caught:
+        place.here(run.config())
+    assert caught.value.what
+    found = place.here(run.config("sandbox.enforce=best_effort"))
+    assert not found.confined
+    assert isinstance(found.backend, Unconfined)
+    assert found.backend.reason == caught.value.what
+
+
+def test_the_image_is_shown_everything_the_config_names_once(run: Any) -> None:
+    (run.root / "tests").mkdir()
+    outside = run.root.parent / "elsewhere"
+    outside.mkdir()
+    plan = run.plan("judge.tests=[tests]", f"environment.read=[{outside}]")
+    assert place.named_paths(plan) == sorted([str(run.root), str(outside)])

@@ -1,0 +1,125 @@
+"""Host processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from hermit import proc
+
+
+def gone(pid):
+    """Whether a process has ended; it may take a moment to be reaped by whoever adopted it."""
+    for _ in range(200):
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                if file.read().rpartition(b")")[2].split()[0] == b"Z":
+                    return True
+        except FileNotFoundError:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_what_a_command_writes_and_its_code_are_kept():
+    found = proc.capture(["sh", "-c", "cat; echo err >&2; exit 3"], timeout_s=20, stdin=b"in")
+    assert (found.code, found.stdout, found.stderr) == (3, b"in", b"err\n")
+
+
+def test_a_signal_is_a_negative_code():
+    assert proc.capture(["sh", "-c", "kill -TERM $$"], timeout_s=20).code == -signal.SIGTERM
+
+
+def test_a_command_has_only_the_environment_it_is_given():
+    found = proc.capture(["/usr/bin/env"], timeout_s=20, env={"A": "1"})
+    assert found.stdout == b"A=1\n"
+
+
+def test_no_shell_reads_an_argument():
+    assert proc.capture(["echo", "$HOME; `id` *"], timeout_s=20).stdout == b"$HOME; `id` *\n"
+
+
+def test_a_program_that_does_not_exist_is_an_error():
+    with pytest.raises(FileNotFoundError):
+        proc.capture(["no-such-program-here"], timeout_s=20)
+
+
+def test_a_timeout_kills_the_whole_group(tmp_path):
+    source = f"sleep 86.3 & echo $! > {tmp_path}/pid; trap '' TERM; wait"
+    with pytest.raises(TimeoutError, match=r"did not end within 0\.5 s"):
+        proc.capture(["sh", "-c", source], timeout_s=0.5)
+    assert gone((tmp_path / "pid").read_text().strip())
+
+
+def test_a_process_that_left_the_group_does_not_keep_a_timeout_waiting(tmp_path):
+    # It holds the output open from a session of its own, where no kill of the group reaches it.
+    source = (
+        "import os, sys, time\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        f"    open('{tmp_path}/pid', 'w').write(str(os.getpid()))\n"
+        "    time.sleep(4)\n"
+        f"    open('{tmp_path}/waited', 'w')\n"
+        "    os._exit(0)\n"
+        "time.sleep(60)\n"
+    )
+    with pytest.raises(TimeoutError):
+        proc.capture([sys.executable, "-c", source], timeout_s=1)
+    came_back_first = not (tmp_path / "waited").exists()
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    assert came_back_first
+
+
+def test_a_command_that_is_interrupted_is_killed(tmp_path, monkeypatch):
+    def interrupt(self, *_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", interrupt)
+    killed = []
+    end = proc.kill_group
+    monkeypatch.setattr(proc, "kill_group", lambda pid: (killed.append(pid), end(pid)))
+    with pytest.raises(KeyboardInterrupt):
+        proc.capture(["sleep", "60"], timeout_s=20)
+    assert gone(killed[0])
+
+
+def test_the_last_words_are_the_last_line_that_says_anything():
+    assert proc.Finished(("x",), 1, b"", b"first\n last \n\n").last_words == "last"
+    assert proc.Finished(("x",), 1, b"", b" \n").last_words == "x ended with 1"
+    assert proc.Finished(("x",), 1, b"", b"\xff").last_words == "\N{REPLACEMENT CHARACTER}"
+
+
+def test_killing_a_group_that_is_gone_is_no_error():
+    process = subprocess.Popen(["true"], start_new_session=True)
+    process.wait()
+    proc.kill_group(process.pid)
+
+
+def test_a_spawned_process_has_no_environment_no_other_descriptor_and_a_session_of_its_own():
+    source = "import os; print(dict(os.environ), os.getcwd(), os.getsid(0) == os.getpid(), os.path.exists('/proc/self/fd/%d'))"
+    reader, writer = os.pipe()
+    os.set_inheritable(reader, True)
+    with open(os.devnull, "r+b") as nothing:
+        process = proc.spawn(
+            [sys.executable, "-I", "-c", source % reader],
+            stdin=nothing.fileno(),
+            stdout=writer,
+            stderr=nothing.fileno(),
+            pass_fds=(),
+        )
+    os.close(writer)
+    with os.fdopen(reader) as file:
+        said = file.read()
+    process.wait()
+    assert said.endswith("/ True False\n")
+    assert "PATH" not in said
+
+
+@pytest.mark.parametrize(("words", "code"), [("exit 3", 3), ("kill -KILL $$", 137)])
+def test_an_attached_command_ends_with_the_code_a_shell_would_give(words, code):
+    assert proc.attached(["sh", "-c", words]) == code

@@ -1,0 +1,217 @@
+"""Places, the preflight's diagnosis, and the front door's own refusals."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from hermit import proc
+from hermit import sandbox as sandboxes
+from hermit.bwrap.launch import Bubblewrap, variables
+from hermit.domain.command import Command
+from hermit.domain.sandbox import Enforce, Sandbox
+from hermit.errors import HermitError, PlaceError, SandboxError
+
+TRUE = Command(argv=("true",))
+
+
+def test_the_front_door_says_how_it_is_used(capsys):
+    for arguments in ([], ["spec.json"], ["spec.json", "--"], ["spec.json", "true", "x"]):
+        assert sandboxes.main(arguments) == 125
+        assert "usage: python -m hermit.sandbox SPEC -- COMMAND" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", ""),
+        ("[]", "a sandbox is an object"),
+        ('{"reed": []}', "no field 'reed'"),
+        ('{"hide": []}', "'hide' is not supported yet"),
+        ('{"read": ["x"]}', "absolute path"),
+        ('{"write": ["/a", "/a/b"]}', "writable inside"),
+        ("\xff", ""),
+    ],
+)
+def test_a_specification_that_describes_no_sandbox_is_refused_with_its_file(tmp_path, capsys, text, words):
+    path = tmp_path / "spec.json"
+    path.write_bytes(text.encode("latin-1"))
+    assert sandboxes.main([str(path), "--", "true"]) == 125
+    said = capsys.readouterr().err
+    assert str(path) in said
+    assert words in said
+
+
+def test_a_specification_that_cannot_be_read_is_refused(tmp_path):
+    with pytest.raises(HermitError, match="cannot be read"):
+        sandboxes.read_spec(str(tmp_path / "absent"))
+    with pytest.raises(HermitError, match="cannot be read"):
+        sandboxes.read_spec(str(tmp_path))
+
+
+def test_a_specification_is_read_from_a_file(tmp_path):
+    path = tmp_path / "spec.json"
+    path.write_text(json.dumps({"role": "task", "cwd": "/w"}), encoding="utf-8")
+    assert sandboxes.read_spec(str(path)) == Sandbox(role="task", cwd="/w")
+
+
+@pytest.fixture
+def answering(monkeypatch):
+    """A machine whose `bwrap` says this of itself."""
+
+    def make(code, stdout):
+        monkeypatch.setattr(sandboxes.shutil, "which", lambda _: "/usr/bin/bwrap")
+        finished = proc.Finished(("bwrap",), code, stdout, b"")
+        monkeypatch.setattr(proc, "capture", lambda *_, **__: finished)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("code", "stdout"),
+    [(0, b""), (1, b"bubblewrap 0.8.0\n"), (0, b"firejail 0.9\n"), (0, b"bubblewrap\n"), (0, b"\xff\xfe")],
+)
+def test_a_program_that_does_not_say_it_is_bubblewrap_is_not_used(answering, code, stdout):
+    answering(code, stdout)
+    with pytest.raises(PlaceError, match="is not bubblewrap"):
+        sandboxes.preflight()
+
+
+@pytest.mark.parametrize(
+    "failure", [PermissionError("denied"), TimeoutError("too slow"), OSError(8, "Exec format error")]
+)
+def test_a_bubblewrap_that_does_not_run_is_named_with_its_cure(monkeypatch, failure):
+    def fail(*_, **__):
+        raise failure
+
+    monkeypatch.setattr(sandboxes.shutil, "which", lambda _: "/usr/bin/bwrap")
+    monkeypatch.setattr(proc, "capture", fail)
+    with pytest.raises(PlaceError, match="does not run") as refused:
+        sandboxes.preflight()
+    assert "apt-get install bubblewrap" in refused.value.cure
+
+
+@pytest.mark.parametrize("cause", ["start", "check", "relay", "start timeout"])
+def test_a_first_sandbox_that_fails_makes_the_place_unfit(answering, monkeypatch, cause):
+    def fail(*_, **__):
+        raise SandboxError("it broke", cause=cause, cure="see here")
+
+    answering(0, b"bubblewrap 0.8.0\n")
+    monkeypatch.setattr(Bubblewrap, "run", fail)
+    with pytest.raises(PlaceError):
+        sandboxes.preflight()
+
+
+def test_a_place_that_cannot_confine_is_used_only_where_best_effort_says_so(monkeypatch):
+    monkeypatch.setattr(sandboxes.shutil, "which", lambda _: None)
+    with pytest.raises(PlaceError):
+        sandboxes.preflight(Enforce.REQUIRED)
+    place = sandboxes.preflight(Enforce.BEST_EFFORT)
+    assert place.confined is False
+    assert "not installed" in place.backend.reason
+
+
+def test_a_sandboxs_variables_are_few_and_the_declared_ones_win():
+    sandbox = Sandbox(env=(("HOME", "/w"), ("X", "own")), env_allow=("X", "MWM_*"))
+    host = {"X": "host", "MWM_A": "1", "KEY": "secret", "HOME": "/home/somebody"}
+    assert variables(sandbox, host, path="/bin") == {
+        "PATH": "/bin",
+        "HOME": "/w",
+        "TMPDIR": "/tmp",
+        "LANG": "C.UTF-8",
+        "USER": "hermit",
+        "X": "own",
+        "MWM_A": "1",
+    }
+
+
+@pytest.mark.bwrap
+def test_the_preflight_is_the_evidence_of_a_sandbox_that_was_started(place):
+    assert place.confined
+    assert place.record.ended == "exit 0"
+    assert place.record.empty
+    assert all(check.passed for check in place.record.checks)
+    assert place.record.version == place.backend.version
+
+
+@pytest.mark.bwrap
+def test_a_start_leaves_one_record_whether_it_succeeds_or_not(place):
+    records = []
+    place.run(Sandbox(), TRUE, keep=records.append)
+    with pytest.raises(SandboxError):
+        place.run(Sandbox(read=("/usr",), probes=("/usr",)), TRUE, keep=records.append)
+    ended = [record.ended.split(":")[0] for record in records]
+    assert ended == ["exit 0", "SandboxError"]
+    assert [check.name for check in records[1].checks if not check.passed] == ["secrets absent"]
+
+
+@pytest.mark.bwrap
+def test_more_paths_than_bubblewrap_takes_are_refused_by_name(place, tmp_path):
+    paths = []
+    for number in range(3000):
+        (tmp_path / str(number)).touch()
+        paths.append(str(tmp_path / str(number)))
+    with pytest.raises(SandboxError, match="declare fewer paths") as refused:
+        place.run(Sandbox(read=tuple(paths)), TRUE, keep=lambda _: None)
+    assert refused.value.cause == "declaration"
+
+
+@pytest.mark.bwrap
+def test_a_thousand_paths_and_a_long_path_are_shown(place, tmp_path):
+    deep = tmp_path
+    for _ in range(12):
+        deep /= "d" * 200
+    deep.mkdir(parents=True)
+    paths = [deep]
+    for number in range(1000):
+        paths.append(tmp_path / f"name {number}\n\u2603")
+        paths[-1].touch()
+    sandbox = Sandbox(read=tuple(map(str, paths)))
+    outcome = place.run(sandbox, Command(argv=("ls", str(tmp_path))), keep=lambda _: None)
+    assert outcome.code == 0
+    assert outcome.stdout.kept.count("\u2603".encode()) == 1000
+
+
+@pytest.mark.bwrap
+def test_a_job_and_an_input_of_many_megabytes_reach_the_command(place):
+    data = b"x" * (20 << 20)
+    outcome = place.run(Sandbox(), Command(argv=("wc", "-c"), stdin=data), keep=lambda _: None)
+    assert int(outcome.stdout.kept) == len(data)
+
+
+@pytest.mark.bwrap
+def test_an_argument_longer_than_the_kernel_takes_is_the_commands_failure_and_named(place):
+    outcome = place.run(Sandbox(), Command(argv=("true", "x" * 200_000)), keep=lambda _: None)
+    assert outcome.code == 126
+    assert b"too long" in outcome.stderr.kept
+
+
+WITHOUT_STREAMS = """
+import sys
+from hermit import sandbox as sandboxes
+from hermit.domain.command import Command
+from hermit.domain.sandbox import Sandbox
+outcome = sandboxes.preflight().run(Sandbox(), Command(argv=("cat",), stdin=b"in"), keep=lambda _: None)
+with open(sys.argv[1], "wb") as file:
+    file.write(outcome.stdout.kept)
+"""
+
+
+@pytest.mark.bwrap
+def test_a_host_whose_standard_streams_are_closed_starts_sandboxes_all_the_same(tmp_path):
+    closed = ("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh")
+    subprocess.run([*closed, sys.executable, "-c", WITHOUT_STREAMS, str(tmp_path / "out")], check=False)
+    assert (tmp_path / "out").read_bytes() == b"in"
+
+
+@pytest.mark.bwrap
+def test_a_command_takes_over_the_hosts_own_streams_when_it_is_given_them(tmp_path):
+    source = WITHOUT_STREAMS.replace('stdin=b"in")', ")").replace("_: None)", "_: None, streams=Streams(0, 1, 2))")
+    source = "from hermit.relay import Streams\n" + source
+    ran = subprocess.run(
+        [sys.executable, "-c", source, str(tmp_path / "out")], input=b"in", capture_output=True, check=False
+    )
+    assert ran.stdout == b"in"
