@@ -15,9 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-LARGEST = 1.7976931348623157e308  # of all floats; a whole number may be larger, and is then of no use
 MOST_DEPTH = 200
-MOST_NUMBER = 1e15
+MOST_NUMBER = 1e15  # sums of many of these are still exact enough, and finite
 NUMBERS = ("cost_usd", "wall_s", "api_speed")
 SHAPES: dict[str, tuple[type, ...]] = {"log": (str,), "messages": (list,), "tokens": (dict,), "extra": (dict,)}
 
@@ -132,8 +131,8 @@ def judge_result(value: Any) -> JudgeResult:
         extra = {**extra.pop("extra"), **extra}
     if not isinstance(score, (int, float)):
         raise TypeError(f"a score must be a number, not {type(score).__name__}")
-    if not abs(score) <= LARGEST:
-        raise ValueError(f"a score must be finite, not {score}")
+    if not abs(score) <= MOST_NUMBER:
+        raise ValueError(f"a score must be finite and at most {MOST_NUMBER:g}, not {score!r:.40}")
     if not isinstance(feedback, str):
         raise TypeError(f"feedback must be text, not {type(feedback).__name__}")
     return JudgeResult(score=float(score), feedback=feedback, extra=extra)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 from collections import Counter
 from dataclasses import dataclass, field
@@ -129,7 +130,7 @@ class Tally:
     def mean(self) -> float | None:
         """The mean score of the attempts that have one; ``None`` where none has."""
         scores = [score for attempts in self.scores.values() for score in attempts]
-        return sum(score / len(scores) for score in scores) if scores else None
+        return math.fsum(scores) / len(scores) if scores else None
 
     @property
     def errors(self) -> int:

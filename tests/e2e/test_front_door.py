@@ -54,7 +54,7 @@ def test_the_commands_own_code_passes_through(door: Callable[..., Any], command:
         ({"read": "x"}, "'read' takes list, not str"),
         ({"read": ["relative"]}, "must be an absolute path"),
         ({"read": ["/surely/absent"]}, "/surely/absent does not exist"),
-        ({"limits": {"wall_s": -1}}, "limits.wall_s must be a positive number"),
+        ({"limits": {"wall_s": -1}}, "limits.wall_s must be a number above 0"),
         ({"limits": {"bogus": 1}}, "bogus"),
         ({"probes": ["/usr"]}, "secrets absent"),
         ("{", "spec.json"),
