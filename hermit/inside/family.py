@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import _ctypes  # type: ignore[import-not-found]  # the module under `ctypes`, which costs as much as a sandbox
+import _ctypes  # the module under `ctypes`, which costs as much as a sandbox
 import os
 import resource
 
@@ -16,7 +16,7 @@ def prctl(option: int, value: int) -> None:
     Raises:
         OSError: The kernel refused.
     """
-    function = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")
+    function = _ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl")  # type: ignore[arg-type]  # None is this program
     if _ctypes.call_function(function, (option, value, 0, 0, 0)) != 0:
         raise OSError("prctl failed")
 
