@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import os
-from importlib import resources
 
-from hermit.bwrap.argv import Link, Operation, Show
+from hermit.bwrap.argv import RELAY, Link, Operation, Show
 from hermit.domain.bind import Bind
 from hermit.domain.network import Network
 
 # Where programs and libraries lie: links into /usr on a merged system, directories on others.
 ROOT_DIRECTORIES = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-# The links of alternatives, the loader's cache, the time zone, where names are looked up, public certificates.
-ETC = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/localtime", "/etc/nsswitch.conf", "/etc/ssl/certs")
-# Only a sandbox that has a network has anybody to ask for names.
-NETWORK_ETC = ("/etc/resolv.conf", "/etc/hosts", "/etc/services", "/etc/protocols")
+# The links of alternatives, and the loader's cache.
+ETC = ("/etc/alternatives", "/etc/ld.so.cache")
+# Only a sandbox that has a network has anybody to ask for names, or to trust.
+NETWORK_ETC = (
+    "/etc/resolv.conf",
+    "/etc/hosts",
+    "/etc/services",
+    "/etc/protocols",
+    "/etc/nsswitch.conf",
+    "/etc/ssl/certs",
+)
+# The users' files are Hermit's own: they name the one user inside, and nobody of the host.
+USERS = ("passwd", "group")
 
 
 def operations(network: Network) -> tuple[Operation, ...]:
-    """What every sandbox shows of the place it starts in.
-
-    The users' files are Hermit's own: they name the one user inside, and nobody of the host.
-    """
+    """What every sandbox shows of the place it starts in. A link costs nothing; each mount costs every start."""
     shown: list[Operation] = [Show(Bind("/usr", "/usr"))]
     for path in ROOT_DIRECTORIES:
         if os.path.islink(path):
@@ -30,6 +35,8 @@ def operations(network: Network) -> tuple[Operation, ...]:
             shown.append(Show(Bind(path, path)))
     wanted = ETC + (NETWORK_ETC if network is Network.OPEN else ())
     shown += [Show(Bind(path, path)) for path in wanted if os.path.exists(path)]
-    own = resources.files("hermit.bwrap") / "etc"
-    shown += [Show(Bind(str(own / name), f"/etc/{name}")) for name in ("passwd", "group")]
+    zone = os.path.realpath("/etc/localtime")
+    if zone.startswith("/usr/") and os.path.exists(zone):
+        shown.append(Link(zone, "/etc/localtime"))
+    shown += [Link(f"{RELAY}/etc/{name}", f"/etc/{name}") for name in USERS]
     return tuple(shown)

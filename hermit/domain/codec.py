@@ -7,7 +7,6 @@ brings regular expressions, which cost a worker more than its sandbox does: it i
 from __future__ import annotations
 
 import _json
-import math
 
 from hermit.domain.trial import JudgeResult, RunOutput
 
@@ -143,6 +142,7 @@ def _is_amount(value: Any) -> bool:
 
 
 def _finite(digits: str) -> float:
-    if not math.isfinite(number := float(digits)):
+    number = float(digits)
+    if number - number != 0:  # infinite
         raise ValueError(f"{digits:.20} is larger than any number")
     return number

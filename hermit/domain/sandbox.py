@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
 import re
 from dataclasses import dataclass, field
 from enum import Enum
@@ -72,7 +73,7 @@ class Sandbox:
         _check_variables(self.env, self.env_allow)
         _check_mounts(self.mounts)
 
-    @property
+    @functools.cached_property
     def mounts(self) -> tuple[Bind, ...]:
         """Every path of the host that is granted, parents before what lies below them."""
         own = [Bind(path, path) for path in self.read] + [Bind(path, path, writable=True) for path in self.write]

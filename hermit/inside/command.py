@@ -63,23 +63,26 @@ def work(job: dict[str, Any], *, started: int) -> None:
     os.close(started)
     os.environ.clear()
     os.environ.update(job["env"])
-    enter_environment(job["framework"])
-    module, _, function = job["worker"].partition(":")
-    __import__(module)
-    getattr(sys.modules[module], function)(job["worker_job"], job["worker_result"])
+    function = worker_of(job)
+    function(job["worker_job"], job["worker_result"])
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
 
 
-def enter_environment(framework: str) -> None:
-    """Adds the site directories, as ``python -I`` would have, and the place of the ``hermit`` package."""
+def worker_of(job: dict[str, Any]) -> Any:
+    """The worker's function, in an environment as ``python -I`` would have set it up."""
     import site  # noqa: PLC0415 - a program has no use for it
 
     sys.path.remove(os.path.dirname(__file__))  # the relay's own modules are nobody else's
     site.main()
-    if framework not in sys.path:
-        sys.path.append(framework)
+    environment = list(sys.path)
+    # The package's own place comes first while it is looked for: else every directory above would be read for it.
+    sys.path.insert(0, job["framework"])
+    module, _, function = job["worker"].partition(":")
+    __import__(module)
+    sys.path[:] = [*environment, *({job["framework"]} - set(environment))]
+    return getattr(sys.modules[module], function)
 
 
 def close_all_but(*kept: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -29,7 +30,7 @@ class Secret:
     key: str
     judge: bool = False
 
-    @property
+    @functools.cached_property
     def names(self) -> tuple[str, ...]:
         """The name it was given and the one it resolves to."""
         return tuple(dict.fromkeys((self.path, os.path.realpath(self.path))))
