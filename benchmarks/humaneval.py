@@ -1,13 +1,13 @@
 """How fast 164 HumanEval solutions are judged, two at a time, each in a fresh sandbox, against no sandbox at all.
 
-Three ways of judging the same canonical solutions, interleaved in rounds so that the machine's drift hits all alike:
+Three ways of judging the same canonical solutions, interleaved a dozen problems at a time:
 
 * ``bare``: a plain process each, which runs the solution and its tests in one interpreter;
 * ``bubblewrap``: the same process each, in raw ``bwrap`` with the mounts of our judge sandbox;
 * ``hermit``: what ``hermit eval`` does for each attempt once the agent has ended: collect the answer, start the judge's
   sandbox with its relay and its checks, run the example's judge there, read its word, keep the record.
 
-``attempt`` is a whole attempt of ``hermit eval``: the agent's sandbox too. Prints the rates and the ratios of medians.
+``attempt`` is a whole attempt of ``hermit eval``: the agent's sandbox too. Prints the medians of the rates and of the ratios to ``bare``.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "humaneval"
 WORKERS = 2
+SLICE = 12
 
 
 def program(attempt: Attempt) -> str:
@@ -132,13 +133,15 @@ def main() -> None:
                 "hermit": lambda attempt: judged(bench, attempt),
                 "attempt": lambda attempt: attempted(bench, attempt),
             }
-            rates: dict[str, list[float]] = {name: [] for name in ways}
-            for _ in range(given.rounds):
-                for name, work in ways.items():
-                    rates[name].append(rate(work, attempts))
-    medians = {name: statistics.median(values) for name, values in rates.items()}
+            # A few attempts at a time, so that whatever else the machine does hits every way alike.
+            slices = [attempts[start : start + SLICE] for start in range(0, len(attempts), SLICE)] * given.rounds
+            rates = [{name: rate(work, part) for name, work in ways.items()} for part in slices]
     host_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    words = [f"{name} {value:.1f}/s ({value / medians['bare']:.2f} x bare)" for name, value in medians.items()]
+    words = []
+    for name in ways:
+        median = statistics.median(measured[name] for measured in rates)
+        ratio = statistics.median(measured[name] / measured["bare"] for measured in rates)
+        words.append(f"{name} {median:.1f}/s ({ratio:.2f} x bare)")
     print(
         f"humaneval, {len(attempts)} problems, {WORKERS} at a time: {', '.join(words)}; host process {host_mb:.0f} MB"
     )

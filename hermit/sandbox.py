@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hermit import environ, proc
+from hermit.bwrap import cgroup, python
 from hermit.bwrap import preflight as bubblewrap_preflight
-from hermit.bwrap import python
 from hermit.bwrap.launch import Bubblewrap
 from hermit.domain import codec, spec
 from hermit.domain.command import Command
@@ -117,6 +117,7 @@ def _try_bubblewrap(*, container_cure: str) -> Place:
         raise PlaceError(f"{program} is not bubblewrap: it says {said.last_words!r}", cure=f"install it: {INSTALL}")
     shown = python.current()
     python.compile_relay(shown)
+    cgroup.sweep()
     backend = Bubblewrap(os.path.abspath(program), words[1], shown)
     records: list[Record] = []
     trial = Sandbox(role="preflight", framework=True, limits=Limits(wall_s=30))

@@ -37,7 +37,6 @@ class PidsGroup:
         if pids is None or os.geteuid() != 0:
             return cls()
         for parent in _parents():
-            _sweep(parent)
             path = os.path.join(parent, f"hermit-{os.getpid()}-{time.monotonic_ns()}")
             try:
                 os.mkdir(path)
@@ -92,12 +91,13 @@ def _write(path: str, value: str) -> None:
         file.write(value)
 
 
-def _sweep(parent: str) -> None:
+def sweep() -> None:
     """Removes the empty groups of hosts that were killed before they could."""
-    for path in glob.glob(os.path.join(glob.escape(parent), "hermit-*-*")):
-        if not os.path.exists(f"/proc/{os.path.basename(path).split('-')[1]}"):
-            with contextlib.suppress(OSError):
-                os.rmdir(path)
+    for parent in _parents():
+        for path in glob.glob(os.path.join(glob.escape(parent), "hermit-*-*")):
+            if not os.path.exists(f"/proc/{os.path.basename(path).split('-')[1]}"):
+                with contextlib.suppress(OSError):
+                    os.rmdir(path)
 
 
 def _parents() -> list[str]:

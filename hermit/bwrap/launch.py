@@ -219,7 +219,8 @@ class _Start:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._init, signal.SIGKILL)
         elif self._process is not None:
-            self._process.kill()  # the kernel ends what it began: --die-with-parent
+            # Until bubblewrap has told its init it has not tied it to itself either, but init is still in its group.
+            proc.kill_group(self._process.pid)
 
     def _prove_empty(self) -> None:
         """Waits until the kernel shows init as dead, which it does when nothing of the namespace is left."""

@@ -16,8 +16,10 @@ def absolute(path: str, *, what: str) -> str:
         raise ValueError(f"{what} must be an absolute path, not {path!r}")
     if "\0" in path:
         raise ValueError(f"{what} holds a NUL byte: {path!r}")
-    if any("\ud800" <= mark < "\udc80" or "\udd00" <= mark <= "\udfff" for mark in path):
-        raise ValueError(f"{what} holds a lone surrogate, which no file name can: {path!r}")
+    try:
+        path.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise ValueError(f"{what} holds a lone surrogate, which no file name can: {path!r}") from None
     if ".." in path.split("/"):
         raise ValueError(f"{what} must not hold '..': {path!r}")
     return "/" + posixpath.normpath(path).lstrip("/")

@@ -3,8 +3,12 @@
 It is started as a file: to start a directory, Python would import ``runpy`` first and take half as long again.
 """
 
+import gc
 import os
 import sys
+
+# Nothing that is loaded here ever goes away again: to look for garbage in it would only cost every start.
+gc.disable()
 
 sys.path.insert(0, os.path.dirname(__file__))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # `signal` itself imports enum, at a cost
+import gc
 import os
 import sys
 
@@ -64,6 +65,8 @@ def work(job: dict[str, Any], *, started: int) -> None:
     os.environ.clear()
     os.environ.update(job["env"])
     function = worker_of(job)
+    gc.freeze()
+    gc.enable()
     function(job["worker_job"], job["worker_result"])
     sys.stdout.flush()
     sys.stderr.flush()

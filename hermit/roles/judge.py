@@ -36,7 +36,7 @@ def command(config: RunConfig, task: Task, output: RunOutput, *, code: bytes) ->
 
 
 def shared(config: RunConfig, task_sandbox: Sandbox, secrets: Iterable[Secret]) -> Sandbox:
-    """The task sandbox once more, over the work as the agent left it, with the judge's file and tests to be seen."""
+    """The task sandbox's settings once more, over the work as the agent left it, with the judge's file and tests."""
     return replace(_judging(config, task_sandbox, secrets), write=task_sandbox.write)
 
 
@@ -59,7 +59,7 @@ def _judging(config: RunConfig, task_sandbox: Sandbox, secrets: Iterable[Secret]
     return replace(
         task_sandbox,
         role="judge",
-        read=tuple(sorted({*task_sandbox.read, *own})),
+        read=tuple(sorted({*map(str, config.environment.read), *own})),
         cwd="/tmp",  # noqa: S108 - the sandbox's own; never where the agent could leave something to import
         limits=task_role.limits(config, timeout_min=config.judge.timeout_min),
         probes=run_secrets.probes(secrets, judge=True),

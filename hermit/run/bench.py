@@ -118,7 +118,8 @@ class Workspace:
     def _keep(self, record: Record) -> None:
         task_id, repeat = self.attempt.key
         path = self.bench.plan.paths.new_record(record.role, task_id, repeat)
-        write_atomically(path, record.as_json())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(record.as_json())
         self.records.append(path.name)
 
     def _keep_output(self, who: str, outcome: Outcome) -> None:

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from hermit.bwrap import cgroup
-from hermit.bwrap.cgroup import PidsGroup
+from hermit.bwrap.cgroup import PidsGroup, sweep
 
 
 @pytest.fixture
@@ -88,6 +88,6 @@ def test_a_group_that_a_killed_host_left_behind_is_removed_by_the_next_start(hie
     gone, living = hierarchy / "hermit-4194305-1", hierarchy / f"hermit-{os.getppid()}-1"
     gone.mkdir()
     living.mkdir()
-    PidsGroup.make(7)
+    sweep()
     assert not gone.exists()
     assert living.exists()

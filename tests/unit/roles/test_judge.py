@@ -45,8 +45,14 @@ def judging(request: pytest.FixtureRequest, loaded: Any, agents: Sandbox, run_se
     return judge.separate(loaded, agents, collected="/scratch/one/collected", work=WORK, secrets=run_secrets)
 
 
-def test_the_judges_file_and_tests_are_shown_read_only(judging: Sandbox, agents: Sandbox, tmp_path: Path) -> None:
-    assert set(judging.read) == {*agents.read, f"{tmp_path}/judge.py", f"{tmp_path}/tests"}
+def test_the_judges_file_and_tests_are_shown_read_only(judging: Sandbox, loaded: Any, tmp_path: Path) -> None:
+    declared = {str(path) for path in loaded.environment.read}
+    assert set(judging.read) == {*declared, f"{tmp_path}/judge.py", f"{tmp_path}/tests"}
+
+
+def test_the_agents_own_file_is_not_shown_to_its_judge(judging: Sandbox, agents: Sandbox, tmp_path: Path) -> None:
+    assert f"{tmp_path}/agent.py" in agents.read
+    assert f"{tmp_path}/agent.py" not in judging.read
 
 
 def test_the_data_the_splits_and_the_run_stay_hidden_from_the_judge(judging: Sandbox, tmp_path: Path) -> None:
