@@ -59,6 +59,12 @@ class Unconfined:
                     cause="unconfined",
                     cure="make bubblewrap work here (`hermit check`)",
                 )
+        if sandbox.layout is not None and sandbox.layout.outside != sandbox.layout.inside:
+            raise SandboxError(
+                f"{sandbox.layout.outside} cannot be told as {sandbox.layout.inside} without a sandbox",
+                cause="unconfined",
+                cure="make bubblewrap work here (`hermit check`)",
+            )
         path = f"{os.path.dirname(self.python.executable)}:{environ.get('PATH', '/usr/bin:/bin')}"
         env = {**environ, "PATH": path, **dict(sandbox.env)}
         orders = Orders(
@@ -80,6 +86,7 @@ class Unconfined:
             variables=tuple(sorted(env)),
             network="open",
             limits=sandbox.limits.held(pids="nothing: unconfined"),
+            warnings=("hide: nothing is hidden without a sandbox",) if sandbox.hide else (),
         )
         with Line(command, orders, streams, cancel=cancel) as line:
             try:

@@ -120,6 +120,12 @@ def operations(
     )
 
 
+def covered(plan: tuple[Operation, ...], covers: Iterable[Operation]) -> tuple[Operation, ...]:
+    """The plan with covers over what it shows; the root is sealed after them."""
+    *built, seal = plan
+    return (*built, *covers, seal)
+
+
 def _place(operation: Operation) -> str:
     return operation.bind.target if isinstance(operation, Show) else getattr(operation, "path", "/")
 

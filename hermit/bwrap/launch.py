@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hermit import proc, relay
-from hermit.bwrap import argv, python, system
+from hermit.bwrap import argv, cover, python, system
 from hermit.bwrap.cgroup import PidsGroup
 from hermit.bwrap.status import Status, verdict
 from hermit.domain.network import Network
@@ -78,12 +78,14 @@ class Bubblewrap:
             SandboxError: The sandbox could not be made, failed one of its checks, or did not end.
             Interrupted: ``cancel`` became readable.
         """
-        plan = self._plan(sandbox)
+        hidden = self.hidden(sandbox)
+        plan = self._plan(sandbox, hidden)
         env = variables(sandbox, environ, path=python.path_inside(self.python))
+        command, env = translated(sandbox, command, env)
         # bubblewrap, its init, the relay and its listening thread count too; the bound is the command's.
         pids = None if sandbox.limits.pids is None else sandbox.limits.pids + OWN_PROCESSES
         with PidsGroup.make(pids) as group:
-            record = self._record(sandbox, plan, env, group)
+            record = self._record(sandbox, plan, env, group, hidden)
             orders = self._orders(sandbox, env, pids=None if group.holds else pids)
             with Line(command, orders, streams, cancel=cancel) as line:
                 start = _Start(self.program, line, group)
@@ -104,7 +106,28 @@ class Bubblewrap:
             for framework in (False, True)
         }
 
-    def _plan(self, sandbox: Sandbox) -> tuple[argv.Operation, ...]:
+    @functools.cached_property
+    def _hidden(self) -> dict[tuple[tuple[str, ...], tuple[str, ...]], cover.Resolved]:
+        return {}
+
+    def hidden(self, sandbox: Sandbox) -> cover.Resolved:
+        """What the names a sandbox hides stand for here; found once for the same names and places.
+
+        Raises:
+            SandboxError: A place is not to be read.
+        """
+        if not sandbox.hide:
+            return cover.Resolved()
+        shown = [bind.source for bind in sandbox.mounts if not bind.writable]
+        around = {path if os.path.isdir(path) else os.path.dirname(path) for path in shown}
+        parents = {os.path.dirname(path) for path in shown}
+        roots = tuple(sorted({*self.python.sites, os.path.dirname(self.python.package), *around, *parents}))
+        key = (sandbox.hide, roots)
+        if key not in self._hidden:
+            self._hidden[key] = cover.resolve(sandbox.hide, roots)
+        return self._hidden[key]
+
+    def _plan(self, sandbox: Sandbox, hidden: cover.Resolved) -> tuple[argv.Operation, ...]:
         for bind in sandbox.mounts:
             if not os.path.exists(bind.source):
                 raise SandboxError(
@@ -116,7 +139,8 @@ class Bubblewrap:
         try:
             shown, interpreter = self._shown[sandbox.network, sandbox.framework]
             inside = os.path.join(self.python.package, "inside")
-            return argv.operations(sandbox, system=shown, python=interpreter, relay=inside)
+            plan = argv.operations(sandbox, system=shown, python=interpreter, relay=inside)
+            return argv.covered(plan, covers(plan, hidden)) if hidden.names else plan
         except ValueError as error:
             raise SandboxError(str(error), where=f"the {sandbox.role} sandbox", cause="declaration") from None
 
@@ -127,11 +151,14 @@ class Bubblewrap:
             "namespaces": {name: os.readlink(f"/proc/self/ns/{name}") for name in outer},
             "writable": [bind.target for bind in sandbox.mounts if bind.writable],
             "network": sandbox.network.value,
-            "probes": list(sandbox.probes),
+            # A bind may show a secret under another name than its own.
+            "probes": list(
+                dict.fromkeys(name for path in sandbox.probes for name in (path, sandbox.paths.inside(path)))
+            ),
         }
         return Orders(
             env=env,
-            cwd=sandbox.cwd,
+            cwd=sandbox.paths.cwd(sandbox.cwd),
             limits=sandbox.limits,
             rlimits=sandbox.limits.set_inside(pids=pids),
             checks=checks,
@@ -139,7 +166,12 @@ class Bubblewrap:
         )
 
     def _record(
-        self, sandbox: Sandbox, plan: tuple[argv.Operation, ...], env: dict[str, str], group: PidsGroup
+        self,
+        sandbox: Sandbox,
+        plan: tuple[argv.Operation, ...],
+        env: dict[str, str],
+        group: PidsGroup,
+        hidden: cover.Resolved,
     ) -> Record:
         return Record(
             role=sandbox.role,
@@ -150,6 +182,7 @@ class Bubblewrap:
             variables=tuple(sorted(env)),
             network=sandbox.network.value,
             limits=sandbox.limits.held(pids=group.held_by),
+            warnings=tuple(f"hide: nothing is called {name} here" for name in hidden.unknown),
         )
 
 
@@ -237,6 +270,28 @@ class _Start:
             self._init = None
         if not self.empty:
             raise SandboxError(f"processes of the sandbox were alive {KILL_S:g} s after KILL", cause="survivors")
+
+
+def covers(plan: tuple[argv.Operation, ...], hidden: cover.Resolved) -> tuple[argv.Operation, ...]:
+    """The covers over what a plan shows, but for the relay's own files.
+
+    Raises:
+        ValueError: Something hidden cannot be covered without weakening it, or without making a file on the host.
+    """
+    shown = [operation.bind for operation in plan if isinstance(operation, argv.Show)]
+    empty = [operation.path for operation in plan if isinstance(operation, argv.Empty | argv.Scratch)]
+    own = [bind for bind in shown if bind.target != argv.RELAY]
+    return cover.operations(hidden, own, covered=(*empty, "/proc", "/dev"))
+
+
+def translated(sandbox: Sandbox, command: Command, env: dict[str, str]) -> tuple[Command, dict[str, str]]:
+    """The command and the variables with every path under a bound source told by its name inside."""
+    if not sandbox.binds and sandbox.layout is None:
+        return command, env
+    aliases = {os.path.realpath(bind.source): bind.source for bind in sandbox.binds}
+    paths = sandbox.paths.with_aliases({name: path for name, path in aliases.items() if name != path})
+    argv_inside = paths.command(command.argv)
+    return replace(command, argv=argv_inside), dict(paths.environment(env.items()))
 
 
 def variables(sandbox: Sandbox, environ: Mapping[str, str], *, path: str) -> dict[str, str]:

@@ -12,6 +12,7 @@ from hermit import environ
 from hermit.cli import console
 from hermit.cli.eval import JsonOption, Overrides
 from hermit.config.load import load
+from hermit.domain import hide
 from hermit.errors import ExitCode
 from hermit.run import check as checks
 from hermit.run import place
@@ -43,12 +44,19 @@ def command(
     if config is not None:
         file = config.absolute()
         loaded = load(file, tuple(overrides or ()), environ=variables)
-        plan = plans.evaluation(loaded, config_file=file, adapter="none", splits=("train", "test"))
+        plan = plans.evaluation(
+            loaded,
+            config_file=file,
+            adapter="none",
+            splits=("train", "test"),
+            inherited=variables.get(hide.VARIABLE, ""),
+        )
     elif overrides:
         raise typer.BadParameter("settings need a --config that they replace settings of")
     findings = list(checks.machine(variables))
     if plan is not None:
         findings.append(checks.Finding("config", True, f"{len(plan.tasks)} tasks, {len(plan.secrets)} secrets"))
+        findings += checks.hidden(plan)
         if not no_probe and all(finding.ok or not finding.needed for finding in findings):
             findings.append(checks.probe(plan, place.here(plan.config)))
     fit = all(finding.ok or not finding.needed for finding in findings)

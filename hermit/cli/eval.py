@@ -11,6 +11,7 @@ import typer
 from hermit import environ
 from hermit.cli import console
 from hermit.config.load import load
+from hermit.domain import hide
 from hermit.errors import ExitCode
 from hermit.run import evaluate, place
 from hermit.run import plan as plans
@@ -59,7 +60,12 @@ def command(
     variables = environ.snapshot()
     given = tuple(overrides or ())
     file = config.absolute()
-    plan = plans.evaluation(load(file, given, environ=variables), config_file=file, adapter=adapter)
+    plan = plans.evaluation(
+        load(file, given, environ=variables),
+        config_file=file,
+        adapter=adapter,
+        inherited=variables.get(hide.VARIABLE, ""),
+    )
     choice = place.choose(plan.config, runtime=runtime.value if runtime else None, environ=variables)
     notes = console.err()
     notes.print(f"sandboxes start {choice.sentence}", markup=False)

@@ -33,6 +33,7 @@ class Record:
         variables: The names of the variables inside; never a value.
         network: ``isolated`` or ``open``.
         limits: Each bound with the mechanism that holds it.
+        warnings: What could not be done as it was asked for, and weakens nothing.
         checks: What was tried from inside, in order.
         ended: How it ended, in a few words; empty while it runs.
         empty: Whether the process namespace was seen empty at the end.
@@ -47,6 +48,7 @@ class Record:
     variables: tuple[str, ...] = ()
     network: str = "isolated"
     limits: tuple[tuple[str, float, str], ...] = ()
+    warnings: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
     ended: str = ""
     empty: bool = False

@@ -5,12 +5,18 @@ from __future__ import annotations
 import fnmatch
 import functools
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import TYPE_CHECKING
 
+from hermit.domain import hide
 from hermit.domain.bind import Bind, absolute, contains
 from hermit.domain.limits import Limits
 from hermit.domain.network import Network
+from hermit.domain.pathmap import Layout, PathMap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 PATTERN = re.compile(r"[A-Za-z_*][A-Za-z0-9_*]*\Z")
@@ -43,6 +49,8 @@ class Sandbox:
         limits: The bounds of the command.
         probes: Paths that must not exist inside; each start proves it.
         framework: Whether the ``hermit`` package is shown.
+        hide: Modules, packages or distributions that are covered wherever they are shown.
+        layout: The working directory as it is told to whoever runs inside.
         enforce: Whether to refuse or to run unconfined where no sandbox can be made.
 
     Raises:
@@ -61,6 +69,8 @@ class Sandbox:
     limits: Limits = field(default_factory=Limits)
     probes: tuple[str, ...] = ()
     framework: bool = False
+    hide: tuple[str, ...] = ()
+    layout: Layout | None = None
     enforce: Enforce = Enforce.REQUIRED
 
     def __post_init__(self) -> None:
@@ -70,6 +80,7 @@ class Sandbox:
             paths = tuple(absolute(path, what=f"a path of {name!r}") for path in getattr(self, name))
             object.__setattr__(self, name, paths)
         object.__setattr__(self, "cwd", absolute(self.cwd, what="the working directory"))
+        object.__setattr__(self, "hide", hide.checked(self.hide))
         _check_variables(self.env, self.env_allow)
         _check_mounts(self.mounts)
 
@@ -78,6 +89,31 @@ class Sandbox:
         """Every path of the host that is granted, parents before what lies below them."""
         own = [Bind(path, path) for path in self.read] + [Bind(path, path, writable=True) for path in self.write]
         return tuple(sorted({*own, *self.binds}, key=lambda bind: (bind.target.count("/"), bind.target, bind.source)))
+
+    @functools.cached_property
+    def paths(self) -> PathMap:
+        """Where a path of the host lies inside, and back; a name of its own comes before the place on the host."""
+        own = [Bind(path, path) for path in self.read] + [Bind(path, path, writable=True) for path in self.write]
+        return PathMap((*self.binds, *own), self.layout)
+
+    def relative(self, path: str) -> str:
+        """A path of the host as it is told inside: relative to the layout's root where it lies below that."""
+        return self.paths.relative(path)
+
+    def outside(self, path: str) -> str | None:
+        """The path of the host behind one that was named inside; ``None`` where nothing is shown there."""
+        return self.paths.outside(path)
+
+    def view(self, binds: Iterable[Bind], layout: Layout | None = None) -> Sandbox:
+        """The same sandbox with other things shown.
+
+        Network, variables, limits, probes, what is hidden, enforcement and the role of its records stay.
+
+        Raises:
+            ValueError: The binds cannot be shown together.
+        """
+        cwd = layout.inside if layout is not None else "/tmp"  # noqa: S108 - the sandbox's own
+        return replace(self, read=(), write=(), binds=tuple(binds), layout=layout, cwd=cwd)
 
     def passes(self, name: str) -> bool:
         """Whether the host's variable ``name`` passes in."""

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 from hermit.domain.bind import Bind
 from hermit.domain.limits import Limits
 from hermit.domain.network import Network
+from hermit.domain.pathmap import Layout
 from hermit.domain.sandbox import Enforce, Sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 # Fields of the specification that are refused until they work whole.
-LATER = ("hide", "packages", "ports", "sockets", "layout", "allowed_hosts")
+LATER = ("packages", "ports", "sockets", "allowed_hosts")
 
 
 def sandbox(document: Any) -> Sandbox:
@@ -47,6 +48,14 @@ def _bind(value: Any, name: str) -> Bind:
         raise TypeError("a bind has a source and a target, both text") from None
 
 
+def _layout(value: Any, name: str) -> Layout:
+    document = _typed(value, dict, name)
+    try:
+        return Layout(**document)
+    except AttributeError:
+        raise TypeError("a layout has an outside and an inside root, both text") from None
+
+
 def _env(value: Any, name: str) -> tuple[tuple[str, str], ...]:
     pairs = _typed(value, dict, name)
     return tuple(zip(pairs, _texts(list(pairs.values()), name), strict=True))
@@ -74,6 +83,8 @@ READERS: dict[str, Callable[[Any, str], Any]] = {
     "env_allow": _texts,
     "limits": lambda value, name: Limits(**_typed(value, dict, name)),
     "probes": _texts,
+    "hide": _texts,
+    "layout": _layout,
     "framework": lambda value, name: _typed(value, bool, name),
     "enforce": lambda value, _: Enforce(value),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hermit.domain import codec
+from hermit.domain import codec, hide
 from hermit.domain.bind import Bind
 from hermit.domain.command import Command
 from hermit.domain.sandbox import Sandbox
@@ -59,6 +59,8 @@ def _judging(config: RunConfig, task_sandbox: Sandbox, secrets: Iterable[Secret]
     return replace(
         task_sandbox,
         role="judge",
+        hide=(),
+        env=tuple(pair for pair in task_sandbox.env if pair[0] != hide.VARIABLE),
         read=tuple(sorted({*map(str, config.environment.read), *own})),
         cwd="/tmp",  # noqa: S108 - the sandbox's own; never where the agent could leave something to import
         limits=task_role.limits(config, timeout_min=config.judge.timeout_min),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermit.domain import codec
+from hermit.domain import codec, hide
 from hermit.domain.command import Command
 from hermit.domain.limits import Limits
 from hermit.domain.network import Network
@@ -48,7 +48,9 @@ def limits(config: RunConfig, *, timeout_min: float | None) -> Limits:
     return Limits(**given, wall_s=None if timeout_min is None else timeout_min * 60)
 
 
-def sandbox(config: RunConfig, *, work: str, adapter: str | None, secrets: Iterable[Secret]) -> Sandbox:
+def sandbox(
+    config: RunConfig, *, work: str, adapter: str | None, secrets: Iterable[Secret], hidden: tuple[str, ...] = ()
+) -> Sandbox:
     """The sandbox of one attempt: what the task declares, the agent's file, its adapter, its own directory."""
     environment = config.environment
     read = {str(path) for path in environment.read}
@@ -59,11 +61,12 @@ def sandbox(config: RunConfig, *, work: str, adapter: str | None, secrets: Itera
         write=(*(str(path) for path in environment.write), work),
         cwd=work,
         network=NETWORKS[environment.network],
-        env=((WORK_VARIABLE, work),),
+        env=((WORK_VARIABLE, work), *(((hide.VARIABLE, hide.to_environment(hidden)),) if hidden else ())),
         env_allow=tuple(environment.env),
         limits=limits(config, timeout_min=config.agent.timeout_min),
         probes=tuple(name for secret in secrets for name in secret.names),
         framework=True,
+        hide=hidden,
         enforce=Enforce(config.sandbox.enforce),
     )
 

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 from hermit import sandbox as sandboxes
 from hermit.bwrap import preflight
+from hermit.bwrap.launch import Bubblewrap
 from hermit.errors import HermitError, PlaceError
 from hermit.oci import engine
+from hermit.roles import task as task_role
 from hermit.run import bench, place, trial
 from hermit.run.paths import RunPaths
 from hermit.run.plan import Attempt
@@ -97,6 +99,19 @@ def _engine(environ: Mapping[str, str]) -> Finding:
     except PlaceError as error:
         return Finding(name, False, error.what, error.cure, needed=False)
     return Finding(name, True, f"{Path(found.program).name} {found.server}, with the image hermit", needed=False)
+
+
+def hidden(plan: EvalPlan) -> list[Finding]:
+    """Whether every name that the run hides stands for something here; none where it hides nothing."""
+    if not plan.hidden:
+        return []
+    backend = sandboxes.preflight().backend
+    if not isinstance(backend, Bubblewrap):
+        return []
+    sandbox = task_role.sandbox(plan.config, work="/nonexistent", adapter=None, secrets=(), hidden=plan.hidden)
+    unknown = ", ".join(backend.hidden(sandbox).unknown)
+    found = f"nothing is called {unknown} here" if unknown else ", ".join(plan.hidden)
+    return [Finding("sandbox.hide", not unknown, found, "correct the name, or install what it names")]
 
 
 def probe(plan: EvalPlan, where: Place) -> Finding:

@@ -15,6 +15,7 @@ import hermit
 from hermit.agent.source import compiled
 from hermit.bwrap import python
 from hermit.config.tasks import load_tasks
+from hermit.domain import hide
 from hermit.domain.bind import contains
 from hermit.domain.sandbox import Sandbox
 from hermit.errors import ConfigError
@@ -56,6 +57,7 @@ class EvalPlan:
         tasks: The tasks of the split, in its order.
         paths: Where the files of the run lie.
         secrets: What no sandbox may show.
+        hidden: What every sandbox but the judge's covers: the config's names and those a parent process handed on.
         lock: What runs, in a form that two runs can be compared by.
         agent_code: The agent's file, compiled; empty where the environment holds the agent.
         judge_code: The judge's file, compiled.
@@ -67,6 +69,7 @@ class EvalPlan:
     tasks: tuple[Task, ...]
     paths: RunPaths
     secrets: tuple[Secret, ...]
+    hidden: tuple[str, ...]
     lock: dict[str, Any]
     agent_code: bytes
     judge_code: bytes
@@ -82,7 +85,14 @@ class EvalPlan:
         return self.config_file.parent
 
 
-def evaluation(config: RunConfig, *, config_file: Path, adapter: str, splits: tuple[str, ...] = ("test",)) -> EvalPlan:
+def evaluation(
+    config: RunConfig,
+    *,
+    config_file: Path,
+    adapter: str,
+    splits: tuple[str, ...] = ("test",),
+    inherited: str = "",
+) -> EvalPlan:
     """The plan of ``hermit eval``.
 
     Args:
@@ -90,6 +100,7 @@ def evaluation(config: RunConfig, *, config_file: Path, adapter: str, splits: tu
         config_file: Where it was read, absolute.
         adapter: ``none``, or a directory.
         splits: The splits whose tasks may be taken: those of the first one that the config names.
+        inherited: What the variable ``HA_SANDBOX_HIDE`` of this process holds.
 
     Raises:
         ConfigError: Something cannot be done as it stands; nothing was created.
@@ -116,10 +127,23 @@ def evaluation(config: RunConfig, *, config_file: Path, adapter: str, splits: tu
         tasks=tasks,
         paths=paths,
         secrets=secrets,
+        hidden=_hidden(config, inherited),
         lock=_lock(config, source),
         agent_code=_code(agent, config.agent.name.rpartition(":")[2], key="agent.name") if agent else b"",
         judge_code=_code(str(config.judge.path), config.judge.name, key="judge.path"),
     )
+
+
+def _hidden(config: RunConfig, inherited: str) -> tuple[str, ...]:
+    try:
+        names = hide.merged(config.sandbox.hide, hide.from_environment(inherited))
+    except ValueError as error:
+        raise ConfigError(str(error), where="sandbox.hide", cure="name modules, packages or distributions") from None
+    if "hermit" in (name.partition(".")[0] for name in names):
+        raise ConfigError(
+            "hermit itself cannot be hidden: its worker runs inside", where="sandbox.hide", cure="leave it out"
+        )
+    return names
 
 
 def refuse_unsupported(config: RunConfig) -> None:
@@ -134,7 +158,6 @@ def refuse_unsupported(config: RunConfig) -> None:
         "environment.packages": bool(environment.packages),
         "environment.image": environment.image is not None,
         "environment.runner: host": environment.runner == "host",
-        "sandbox.hide": bool(config.sandbox.hide),
         f"agent.name: {config.agent.name}": config.agent.name in BUILT_IN_AGENTS,
     }
     for setting, wanted in asked.items():

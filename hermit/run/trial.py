@@ -82,7 +82,11 @@ class Trial:
         """The sandbox the agent gets."""
         plan = self.bench.plan
         return task_role.sandbox(
-            plan.config, work=str(self.workspace.work), adapter=self.bench.adapter, secrets=plan.secrets
+            plan.config,
+            work=str(self.workspace.work),
+            adapter=self.bench.adapter,
+            secrets=plan.secrets,
+            hidden=plan.hidden,
         )
 
     def act(self, sandbox: Sandbox) -> RunOutput | Failure:

@@ -30,7 +30,7 @@ def test_the_front_door_says_how_it_is_used(capsys):
         ("{", ""),
         ("[]", "a sandbox is an object"),
         ('{"reed": []}', "no field 'reed'"),
-        ('{"hide": []}', "'hide' is not supported yet"),
+        ('{"ports": []}', "'ports' is not supported yet"),
         ('{"read": ["x"]}', "absolute path"),
         ('{"write": ["/a", "/a/b"]}', "writable inside"),
         ("\xff", ""),

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermit.domain.bind import Bind
+from hermit.domain.limits import Limits
 from hermit.domain.network import Network
+from hermit.domain.pathmap import Layout
 from hermit.domain.sandbox import Enforce, Sandbox
 
 PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map(lambda parts: "/" + "/".join(parts))
@@ -106,5 +108,33 @@ def test_what_is_accepted_shows_every_granted_path_once_with_parents_first(read,
 
 def test_the_fields_are_those_the_documentation_names():
     assert [field.name for field in fields(Sandbox)] == [
-        "role", "read", "write", "binds", "cwd", "network", "env", "env_allow", "limits", "probes", "framework", "enforce",
+        "role", "read", "write", "binds", "cwd", "network", "env", "env_allow", "limits", "probes", "framework", "hide",
+        "layout", "enforce",
     ]  # fmt: skip
+
+
+def test_a_view_shows_other_things_and_keeps_the_rest():
+    limits = Limits(wall_s=3)
+    whole = Sandbox(
+        role="evolver", read=("/a",), write=("/b",), cwd="/b", network=Network.OPEN, env=(("A", "1"),), env_allow=("B_*",),
+        limits=limits, probes=("/secret",), framework=True, hide=("scorer",), enforce=Enforce.BEST_EFFORT,
+    )  # fmt: skip
+    view = whole.view([Bind("/run/adapter", "/w", writable=True)], Layout("/run/adapter", "/w"))
+    assert (view.read, view.write, view.cwd) == ((), (), "/w")
+    assert view.mounts == (Bind("/run/adapter", "/w", writable=True),)
+    kept = ("role", "network", "env", "env_allow", "limits", "probes", "framework", "hide", "enforce")
+    assert [getattr(view, name) for name in kept] == [getattr(whole, name) for name in kept]
+
+
+def test_what_a_learner_names_leads_back_to_the_host_and_nowhere_else():
+    sandbox = Sandbox(binds=(Bind("/run/adapter", "/w/adapter"),), layout=Layout("/run", "/w"))
+    assert sandbox.relative("/run/adapter/skills") == "adapter/skills"
+    assert sandbox.outside("adapter/skills") == "/run/adapter/skills"
+    assert sandbox.outside("/w/adapter/skills") == "/run/adapter/skills"
+    assert sandbox.outside("../secret") is None
+    assert sandbox.outside("/etc/passwd") is None
+
+
+def test_a_name_that_no_module_has_is_not_hidden():
+    with pytest.raises(ValueError, match="hide takes names of modules"):
+        Sandbox(hide=("../scorer",))

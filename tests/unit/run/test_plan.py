@@ -43,7 +43,6 @@ def test_a_plan_that_is_fit_creates_nothing_either(run: Any) -> None:
         ("environment.packages=[numpy]", "environment.packages"),
         ("environment.image=debian", "environment.image"),
         ("environment.runner=host", "environment.runner: host"),
-        ("sandbox.hide=[scorer]", "sandbox.hide"),
         ("agent.name=react", "agent.name: react"),
         ("agent.name=codex", "agent.name: codex"),
         ("agent.name=claude-code", "agent.name: claude-code"),
