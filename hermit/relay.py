@@ -18,6 +18,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
+from hermit.clock import Clock
 from hermit.domain.command import Outcome, Stream
 from hermit.domain.record import Check
 from hermit.errors import Interrupted, SandboxError
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
     from hermit.domain.limits import Limits
 
 CHUNK = 1 << 18
-START_S = 60.0
-# After TERM a command has this long, and after KILL the kernel has this long to prove that nothing is left.
-GRACE_S = 1.0
-KILL_S = 2.0
 # A relay says a few hundred bytes; more than this is not our relay.
 MOST_REPORT = 1 << 20
 
@@ -109,6 +106,20 @@ class Orders:
     rlimits: dict[str, int]
     checks: dict[str, Any]
     framework: str
+    ports: tuple[int, ...] = ()
+    proxy: int = 0
+
+
+@dataclass(frozen=True)
+class _Handover:
+    """A channel over which the relay hands listening sockets out."""
+
+    channel: socket.socket
+    take: Callable[[socket.socket], bool]
+
+    def receive(self) -> bool:
+        """Takes what has come; whether more may come."""
+        return self.take(self.channel)
 
 
 class Line:
@@ -119,9 +130,18 @@ class Line:
         orders: What the relay is told.
         streams: Descriptors the command takes over.
         cancel: A descriptor that becomes readable when the run is given up.
+        take_sockets: Takes the listening sockets that the relay hands out, from this channel.
     """
 
-    def __init__(self, command: Command, orders: Orders, streams: Streams, *, cancel: int | None = None) -> None:
+    def __init__(
+        self,
+        command: Command,
+        orders: Orders,
+        streams: Streams,
+        *,
+        cancel: int | None = None,
+        take_sockets: Callable[[socket.socket], bool] | None = None,
+    ) -> None:
         self.said = Said()
         self.limits = orders.limits
         self._cancel = cancel
@@ -153,7 +173,11 @@ class Line:
             "limits": orders.rlimits,
             "checks": orders.checks,
             "framework": orders.framework,
+            "ports": list(orders.ports),
+            "proxy": orders.proxy,
         }
+        if take_sockets is not None:
+            job["handover"] = self._channel(take_sockets)
         if command.worker:
             job["worker_job"] = self._memory("job", command.job)
             job["worker_result"] = self._pipe("result", command.result_bytes)
@@ -203,7 +227,7 @@ class Line:
             Interrupted: The run was given up; everything of this start has been killed.
         """
         began = time.monotonic()
-        watch = _Clock(self, kill)
+        watch = Clock(self, kill)
         ended = os.pidfd_open(process.pid)
         self._near.callback(os.close, ended)
         self._selector.register(ended, selectors.EVENT_READ, None)
@@ -246,6 +270,13 @@ class Line:
         self.far.append(kept)
         return kept
 
+    def _channel(self, take: Callable[[socket.socket], bool]) -> int:
+        """A socket pair of its own; ``take`` reads the near end itself, for descriptors come over it."""
+        near, far = socket.socketpair()
+        self._near.callback(near.close)
+        self._selector.register(near.fileno(), selectors.EVENT_READ, _Handover(near, take))
+        return self._keep_far(far.detach())
+
     def _copy(self, descriptor: int) -> int:
         return self._keep_far(os.dup(descriptor))
 
@@ -268,7 +299,11 @@ class Line:
     def _open(self) -> bool:
         return any(key.fd != self._cancel for key in self._selector.get_map().values())
 
-    def _read(self, descriptor: int, take: Callable[[bytes], None]) -> None:
+    def _read(self, descriptor: int, take: Callable[[bytes], None] | _Handover) -> None:
+        if isinstance(take, _Handover):
+            if not take.receive():
+                self._selector.unregister(descriptor)
+            return
         try:
             data = os.read(descriptor, CHUNK)
         except BlockingIOError:
@@ -313,63 +348,6 @@ class Line:
             cpu_s=cpu_s,
             max_rss_mb=max_rss_mb,
         )
-
-
-class _Clock:
-    """When a start has to be ready, when its command has to end, and what is done then."""
-
-    def __init__(self, line: Line, kill: Callable[[], None]) -> None:
-        self._line = line
-        self._kill = kill
-        self._due: float | None = time.monotonic() + START_S
-        self._phase = "start"
-        self.timed_out = False
-        self.cancelled = False
-
-    def remaining(self, *, running: bool) -> float | None:
-        """Seconds until something has to be done, ``None`` for never."""
-        if not running and self._phase != "killed":
-            return KILL_S
-        return None if self._due is None else max(0.0, self._due - time.monotonic())
-
-    def cancel(self) -> None:
-        """The run is given up: everything is killed at once."""
-        self.cancelled = True
-        self._strike()
-
-    def tick(self, *, running: bool) -> None:
-        """Moves on when the moment has come.
-
-        Raises:
-            SandboxError: The sandbox did not start in time, or did not end after KILL.
-        """
-        if not running and self._phase != "killed":
-            self._strike()  # what still holds a descriptor has outlived its sandbox
-        if self._phase == "start" and self._line.said.ready:
-            self._phase = "run"
-            wall_s = self._line.limits.wall_s
-            self._due = None if wall_s is None else time.monotonic() + wall_s
-        if self._due is None or time.monotonic() < self._due:
-            return
-        if self._phase == "start":
-            raise SandboxError(f"the sandbox was not ready after {START_S:g} s", cause="start timeout")
-        if self._phase == "run":
-            self.timed_out = True
-            self._line.ask(b"T")
-            self._phase, self._due = "asked", time.monotonic() + GRACE_S
-        elif self._phase == "asked":
-            self._strike()
-        else:
-            raise SandboxError(
-                f"processes of the sandbox were alive {KILL_S:g} s after KILL",
-                cause="survivors",
-                cure="look for processes in state D; the machine may have to be restarted",
-            )
-
-    def _strike(self) -> None:
-        self._line.ask(b"K")
-        self._kill()
-        self._phase, self._due = "killed", time.monotonic() + KILL_S
 
 
 def ending(outcome: Outcome) -> str:

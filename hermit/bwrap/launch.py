@@ -25,16 +25,17 @@ import os
 import select
 import signal
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hermit import proc, relay
-from hermit.bwrap import argv, cover, python, system
+from hermit.bwrap import argv, cover, prepare, python, reach, system
 from hermit.bwrap.cgroup import PidsGroup
+from hermit.bwrap.prepare import Prepared
 from hermit.bwrap.status import Status, verdict
+from hermit.clock import KILL_S
 from hermit.domain.network import Network
-from hermit.domain.record import Record
 from hermit.errors import SandboxError
-from hermit.relay import KILL_S, Line, Orders, Streams
+from hermit.relay import Line, Streams
 
 if TYPE_CHECKING:
     import subprocess
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     from hermit.domain.command import Command, Outcome
     from hermit.domain.python import Python
+    from hermit.domain.record import Record
     from hermit.domain.sandbox import Sandbox
 
 
@@ -78,33 +80,56 @@ class Bubblewrap:
             SandboxError: The sandbox could not be made, failed one of its checks, or did not end.
             Interrupted: ``cancel`` became readable.
         """
-        hidden = self.hidden(sandbox)
-        plan = self._plan(sandbox, hidden)
-        env = variables(sandbox, environ, path=python.path_inside(self.python))
-        command, env = translated(sandbox, command, env)
+        prepared = self._prepare(sandbox, command, environ)
         # bubblewrap, its init, the relay and its listening thread count too; the bound is the command's.
         pids = None if sandbox.limits.pids is None else sandbox.limits.pids + OWN_PROCESSES
-        with PidsGroup.make(pids) as group:
-            record = self._record(sandbox, plan, env, group, hidden)
-            orders = self._orders(sandbox, env, pids=None if group.holds else pids)
-            with Line(command, orders, streams, cancel=cancel) as line:
+        with PidsGroup.make(pids) as group, reach.served(prepared.reached, environ) as server:
+            orders = prepared.orders(pids=None if group.holds else pids)
+            record = prepared.record(version=self.version, pids=group.held_by)
+            take = server.take if server is not None else None
+            with Line(prepared.command, orders, streams, cancel=cancel, take_sockets=take) as line:
                 start = _Start(self.program, line, group)
+                ended = "it did not start"
                 try:
-                    outcome = start.run(sandbox, plan, self.python.executable)
+                    outcome = start.run(sandbox, prepared.plan, self.python.executable)
+                    ended = relay.ending(outcome)
                 except BaseException as failure:
-                    keep(start.evidence(record, f"{type(failure).__name__}: {failure}"))
+                    ended = f"{type(failure).__name__}: {failure}"
                     raise
-                keep(start.evidence(record, relay.ending(outcome)))
+                finally:
+                    decisions = tuple(server.decisions) if server is not None else ()
+                    keep(replace(start.evidence(record, ended), decisions=decisions))
                 return outcome
 
+    def _prepare(self, sandbox: Sandbox, command: Command, environ: Mapping[str, str]) -> Prepared:
+        hidden = self.hidden(sandbox)
+        plan = self._plan(sandbox, hidden)
+        env = prepare.variables(sandbox, environ, path=python.path_inside(self.python))
+        command, env = prepare.translated(sandbox, command, env)
+        reached = reach.of(sandbox, env)
+        return Prepared(
+            sandbox=sandbox,
+            command=command,
+            env={**env, **reached.variables},
+            plan=plan,
+            reached=reached,
+            hidden=hidden,
+            python=self.python,
+        )
+
     @functools.cached_property
-    def _shown(self) -> dict[tuple[Network, bool], tuple[tuple[argv.Operation, ...], tuple[argv.Operation, ...]]]:
-        """The system and the interpreter, for each kind of network and with the ``hermit`` package or without."""
+    def _systems(self) -> dict[tuple[Network, bool], tuple[argv.Operation, ...]]:
+        """The system, for each kind of network and with somebody to trust or nobody."""
         return {
-            (network, framework): (system.operations(network), python.operations(self.python, framework=framework))
+            (network, trusting): system.operations(network, trusting=trusting)
             for network in Network
-            for framework in (False, True)
+            for trusting in (False, True)
         }
+
+    @functools.cached_property
+    def _interpreters(self) -> dict[bool, tuple[argv.Operation, ...]]:
+        """The interpreter, with the ``hermit`` package or without."""
+        return {framework: python.operations(self.python, framework=framework) for framework in (False, True)}
 
     @functools.cached_property
     def _hidden(self) -> dict[tuple[tuple[str, ...], tuple[str, ...]], cover.Resolved]:
@@ -137,53 +162,15 @@ class Bubblewrap:
                     cure="create it, or do not declare it",
                 )
         try:
-            shown, interpreter = self._shown[sandbox.network, sandbox.framework]
-            inside = os.path.join(self.python.package, "inside")
-            plan = argv.operations(sandbox, system=shown, python=interpreter, relay=inside)
-            return argv.covered(plan, covers(plan, hidden)) if hidden.names else plan
+            plan = argv.operations(
+                sandbox,
+                system=self._systems[sandbox.network, bool(sandbox.allowed_hosts)],
+                python=self._interpreters[sandbox.framework],
+                relay=os.path.join(self.python.package, "inside"),
+            )
+            return argv.covered(plan, prepare.covers(plan, hidden)) if hidden.names else plan
         except ValueError as error:
             raise SandboxError(str(error), where=f"the {sandbox.role} sandbox", cause="declaration") from None
-
-    def _orders(self, sandbox: Sandbox, env: dict[str, str], *, pids: int | None) -> Orders:
-        outer = [name for name in argv.NAMESPACES if name != "net" or sandbox.network is Network.ISOLATED]
-        checks: dict[str, Any] = {
-            "confined": True,
-            "namespaces": {name: os.readlink(f"/proc/self/ns/{name}") for name in outer},
-            "writable": [bind.target for bind in sandbox.mounts if bind.writable],
-            "network": sandbox.network.value,
-            # A bind may show a secret under another name than its own.
-            "probes": list(
-                dict.fromkeys(name for path in sandbox.probes for name in (path, sandbox.paths.inside(path)))
-            ),
-        }
-        return Orders(
-            env=env,
-            cwd=sandbox.paths.cwd(sandbox.cwd),
-            limits=sandbox.limits,
-            rlimits=sandbox.limits.set_inside(pids=pids),
-            checks=checks,
-            framework=os.path.dirname(self.python.package),
-        )
-
-    def _record(
-        self,
-        sandbox: Sandbox,
-        plan: tuple[argv.Operation, ...],
-        env: dict[str, str],
-        group: PidsGroup,
-        hidden: cover.Resolved,
-    ) -> Record:
-        return Record(
-            role=sandbox.role,
-            backend="bubblewrap",
-            version=self.version,
-            confined=True,
-            binds=tuple(operation.bind for operation in plan if isinstance(operation, argv.Show)),
-            variables=tuple(sorted(env)),
-            network=sandbox.network.value,
-            limits=sandbox.limits.held(pids=group.held_by),
-            warnings=tuple(f"hide: nothing is called {name} here" for name in hidden.unknown),
-        )
 
 
 class _Start:
@@ -270,32 +257,3 @@ class _Start:
             self._init = None
         if not self.empty:
             raise SandboxError(f"processes of the sandbox were alive {KILL_S:g} s after KILL", cause="survivors")
-
-
-def covers(plan: tuple[argv.Operation, ...], hidden: cover.Resolved) -> tuple[argv.Operation, ...]:
-    """The covers over what a plan shows, but for the relay's own files.
-
-    Raises:
-        ValueError: Something hidden cannot be covered without weakening it, or without making a file on the host.
-    """
-    shown = [operation.bind for operation in plan if isinstance(operation, argv.Show)]
-    empty = [operation.path for operation in plan if isinstance(operation, argv.Empty | argv.Scratch)]
-    own = [bind for bind in shown if bind.target != argv.RELAY]
-    return cover.operations(hidden, own, covered=(*empty, "/proc", "/dev"))
-
-
-def translated(sandbox: Sandbox, command: Command, env: dict[str, str]) -> tuple[Command, dict[str, str]]:
-    """The command and the variables with every path under a bound source told by its name inside."""
-    if not sandbox.binds and sandbox.layout is None:
-        return command, env
-    aliases = {os.path.realpath(bind.source): bind.source for bind in sandbox.binds}
-    paths = sandbox.paths.with_aliases({name: path for name, path in aliases.items() if name != path})
-    argv_inside = paths.command(command.argv)
-    return replace(command, argv=argv_inside), dict(paths.environment(env.items()))
-
-
-def variables(sandbox: Sandbox, environ: Mapping[str, str], *, path: str) -> dict[str, str]:
-    """The variables inside: a few fixed ones, the host's that may pass, then what the sandbox sets."""
-    fixed = {"PATH": path, "HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8", "USER": "hermit"}  # noqa: S108
-    passed = {name: value for name, value in environ.items() if sandbox.passes(name)}
-    return {**fixed, **passed, **dict(sandbox.env)}

@@ -12,21 +12,21 @@ from hermit.domain.network import Network
 ROOT_DIRECTORIES = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 # The links of alternatives, and the loader's cache.
 ETC = ("/etc/alternatives", "/etc/ld.so.cache")
-# Only a sandbox that has a network has anybody to ask for names, or to trust.
-NETWORK_ETC = (
-    "/etc/resolv.conf",
-    "/etc/hosts",
-    "/etc/services",
-    "/etc/protocols",
-    "/etc/nsswitch.conf",
-    "/etc/ssl/certs",
-)
+# Only a sandbox that has a network has anybody to ask for names.
+NETWORK_ETC = ("/etc/resolv.conf", "/etc/hosts", "/etc/services", "/etc/protocols", "/etc/nsswitch.conf")
+# Only one that speaks to hosts has anybody to trust.
+CERTIFICATES = "/etc/ssl/certs"
 # The users' files are Hermit's own: they name the one user inside, and nobody of the host.
 USERS = ("passwd", "group")
 
 
-def operations(network: Network) -> tuple[Operation, ...]:
-    """What every sandbox shows of the place it starts in. A link costs nothing; each mount costs every start."""
+def operations(network: Network, *, trusting: bool = False) -> tuple[Operation, ...]:
+    """What every sandbox shows of the place it starts in. A link costs nothing; each mount costs every start.
+
+    Args:
+        network: Which network it has.
+        trusting: Whether it speaks to hosts, and so needs the public certificates.
+    """
     shown: list[Operation] = [Show(Bind("/usr", "/usr"))]
     for path in ROOT_DIRECTORIES:
         if os.path.islink(path):
@@ -34,6 +34,8 @@ def operations(network: Network) -> tuple[Operation, ...]:
         elif os.path.isdir(path):
             shown.append(Show(Bind(path, path)))
     wanted = ETC + (NETWORK_ETC if network is Network.OPEN else ())
+    if trusting or network is Network.OPEN:
+        wanted += (CERTIFICATES,)
     shown += [Show(Bind(path, path)) for path in wanted if os.path.exists(path)]
     zone = os.path.realpath("/etc/localtime")
     if zone.startswith("/usr/") and os.path.exists(zone):

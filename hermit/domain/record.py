@@ -32,11 +32,13 @@ class Record:
         binds: Every path of the host that was shown, the system's and the interpreter's included.
         variables: The names of the variables inside; never a value.
         network: ``isolated`` or ``open``.
+        reaches: What an isolated network reaches: forwards as ``port -> service``, and the allowed hosts.
         limits: Each bound with the mechanism that holds it.
         warnings: What could not be done as it was asked for, and weakens nothing.
         checks: What was tried from inside, in order.
         ended: How it ended, in a few words; empty while it runs.
         empty: Whether the process namespace was seen empty at the end.
+        decisions: What the proxy decided, a line of JSON each; they are kept in a file of their own.
     """
 
     role: str
@@ -47,11 +49,13 @@ class Record:
     binds: tuple[Bind, ...] = ()
     variables: tuple[str, ...] = ()
     network: str = "isolated"
+    reaches: tuple[str, ...] = ()
     limits: tuple[tuple[str, float, str], ...] = ()
     warnings: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
     ended: str = ""
     empty: bool = False
+    decisions: tuple[str, ...] = ()
 
     def as_json(self) -> bytes:
         """The record as a file: JSON with a line for each field, and for each bind and check."""
@@ -61,6 +65,7 @@ class Record:
             "limits": [{"name": name, "value": value, "held_by": held_by} for name, value, held_by in self.limits],
             "checks": [vars(check) for check in self.checks],
         }
+        del document["decisions"]
         lines = (f"{json.dumps(key)}: {_spread(value)}" for key, value in document.items())
         return ("{\n" + ",\n".join(lines) + "\n}\n").encode("ascii")
 

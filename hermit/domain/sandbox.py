@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hermit.domain import hide
 from hermit.domain.bind import Bind, absolute, contains
 from hermit.domain.limits import Limits
-from hermit.domain.network import Network
+from hermit.domain.network import Forward, Network
 from hermit.domain.pathmap import Layout, PathMap
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ class Sandbox:
         binds: Paths shown under a name of their own.
         cwd: The working directory inside.
         network: Which network exists inside.
+        allowed_hosts: Host patterns that an isolated network reaches through a proxy on its loopback.
+        forwards: Services of the host that have a port on an isolated network's loopback.
         env: Variables the sandbox sets, as pairs.
         env_allow: Names or patterns (``MWM_*``) of host variables that pass in.
         limits: The bounds of the command.
@@ -64,6 +66,8 @@ class Sandbox:
     binds: tuple[Bind, ...] = ()
     cwd: str = "/tmp"  # noqa: S108 - the sandbox's own, not the host's
     network: Network = Network.ISOLATED
+    allowed_hosts: tuple[str, ...] = ()
+    forwards: tuple[Forward, ...] = ()
     env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     env_allow: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
@@ -81,6 +85,7 @@ class Sandbox:
             object.__setattr__(self, name, paths)
         object.__setattr__(self, "cwd", absolute(self.cwd, what="the working directory"))
         object.__setattr__(self, "hide", hide.checked(self.hide))
+        _check_network(self)
         _check_variables(self.env, self.env_allow)
         _check_mounts(self.mounts)
 
@@ -118,6 +123,14 @@ class Sandbox:
     def passes(self, name: str) -> bool:
         """Whether the host's variable ``name`` passes in."""
         return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.env_allow)
+
+
+def _check_network(sandbox: Sandbox) -> None:
+    ports = [forward.port for forward in sandbox.forwards]
+    if len(set(ports)) < len(ports):
+        raise ValueError(f"a port leads to one service, not to several: {sorted(ports)}")
+    if sandbox.network is Network.OPEN and (sandbox.allowed_hosts or ports):
+        raise ValueError("an open network has no list of hosts and no forwards: it reaches what the place reaches")
 
 
 def _check_variables(env: tuple[tuple[str, str], ...], env_allow: tuple[str, ...]) -> None:

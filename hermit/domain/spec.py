@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermit.domain.bind import Bind
 from hermit.domain.limits import Limits
-from hermit.domain.network import Network
+from hermit.domain.network import Forward, Network
 from hermit.domain.pathmap import Layout
 from hermit.domain.sandbox import Enforce, Sandbox
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 # Fields of the specification that are refused until they work whole.
-LATER = ("packages", "ports", "sockets", "allowed_hosts")
+LATER = ("packages",)
 
 
 def sandbox(document: Any) -> Sandbox:
@@ -32,7 +32,9 @@ def sandbox(document: Any) -> Sandbox:
             raise NotImplementedError(f"{name!r} is not supported yet")
         if name not in READERS:
             raise TypeError(f"a sandbox has no field {name!r}; it has {', '.join(sorted(READERS))}")
-    return Sandbox(**{name: READERS[name](value, name) for name, value in document.items()})
+    given = {name: READERS[name](value, name) for name, value in document.items()}
+    forwards = (*given.pop("ports", ()), *given.pop("sockets", ()))
+    return Sandbox(**given, forwards=forwards)
 
 
 def _binds(value: Any, name: str) -> tuple[Bind, ...]:
@@ -46,6 +48,17 @@ def _bind(value: Any, name: str) -> Bind:
         return Bind(**document)
     except AttributeError:
         raise TypeError("a bind has a source and a target, both text") from None
+
+
+def _ports(value: Any, name: str) -> tuple[Forward, ...]:
+    return tuple(Forward(port) for port in _typed(value, list, name))
+
+
+def _sockets(value: Any, name: str) -> tuple[Forward, ...]:
+    pairs = _typed(value, dict, name)
+    if not all(port.isdecimal() for port in pairs):
+        raise TypeError(f"{name!r} takes ports with the path of a socket each")
+    return tuple(Forward(int(port), _typed(path, str, name)) for port, path in pairs.items())
 
 
 def _layout(value: Any, name: str) -> Layout:
@@ -79,6 +92,9 @@ READERS: dict[str, Callable[[Any, str], Any]] = {
     "binds": _binds,
     "cwd": lambda value, name: _typed(value, str, name),
     "network": lambda value, _: Network(value),
+    "allowed_hosts": _texts,
+    "ports": _ports,
+    "sockets": _sockets,
     "env": _env,
     "env_allow": _texts,
     "limits": lambda value, name: Limits(**_typed(value, dict, name)),

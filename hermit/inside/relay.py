@@ -25,6 +25,7 @@ import os
 import checks
 import command
 import family
+import forward
 
 REFUSED = 71  # any code would do: the host goes by the report
 
@@ -76,7 +77,12 @@ def main(job_descriptor: int) -> int:
     report = Report(job["report"])
     os.set_inheritable(job["report"], False)
     failed = False
-    for name, passed, detail in checks.run(job["checks"]):
+    if job["ports"]:
+        forward.hand_over(job["ports"], job["handover"])
+    results = checks.run(job["checks"])
+    if job["proxy"]:
+        results = [*results, forward.refusal(job["proxy"])]
+    for name, passed, detail in results:
         report.say("check", name, "1" if passed else "0", detail)
         failed = failed or not passed
     if failed:

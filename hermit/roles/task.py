@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # The working directory is named to the agent and to its judge by this variable, beside being the agent's cwd.
 WORK_VARIABLE = "HERMIT_WORK"
-NETWORKS = {"no-network": Network.ISOLATED, "public": Network.OPEN}
+NETWORKS = {"no-network": Network.ISOLATED, "allowlist": Network.ISOLATED, "public": Network.OPEN}
 
 
 def file_of(callable_name: str) -> str | None:
@@ -61,6 +61,7 @@ def sandbox(
         write=(*(str(path) for path in environment.write), work),
         cwd=work,
         network=NETWORKS[environment.network],
+        allowed_hosts=tuple(environment.allowed_hosts),
         env=((WORK_VARIABLE, work), *(((hide.VARIABLE, hide.to_environment(hidden)),) if hidden else ())),
         env_allow=tuple(environment.env),
         limits=limits(config, timeout_min=config.agent.timeout_min),

@@ -120,6 +120,9 @@ class Workspace:
         path = self.bench.plan.paths.new_record(record.role, task_id, repeat)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(record.as_json())
+        if record.decisions:
+            lines = "".join(f"{line}\n" for line in record.decisions)
+            path.with_suffix(".proxy.jsonl").write_text(lines, encoding="utf-8")
         self.records.append(path.name)
 
     def _keep_output(self, who: str, outcome: Outcome) -> None:

@@ -26,7 +26,8 @@ class RunPaths:
 
         <output_dir>/<run_name>/
         ├── sandbox/                      a record for each start of a sandbox
-        │   └── <time>-<role>-<id>-<repeat>.json
+        │   ├── <time>-<role>-<id>-<repeat>.json
+        │   └── <time>-<role>-<id>-<repeat>.proxy.jsonl   what its proxy decided, where it had one
         └── eval/<selector>/
             ├── lock.json                 what runs: another config, agent, judge or data may not add to it
             ├── results.jsonl             a line for each attempt, as they end

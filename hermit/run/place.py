@@ -58,6 +58,7 @@ def choose(config: RunConfig, *, runtime: str | None, environ: Mapping[str, str]
     if wanted == "local":
         return Choice(f"{here}, because the runtime is local")
     try:
+        refuse_network(config)
         found = engine.find(environ)
         refuse_unfit_image(found, image)
     except PlaceError as error:
@@ -66,6 +67,20 @@ def choose(config: RunConfig, *, runtime: str | None, environ: Mapping[str, str]
         return Choice(f"{here}, because {error.what}")
     why = "the runtime is image" if wanted == "image" else "a container engine answers and the image is here"
     return Choice(f"in the image {image}, by {Path(found.program).name} {found.server}, because {why}", found, image)
+
+
+def refuse_network(config: RunConfig) -> None:
+    """Refuses to run whole in the image, which has no network, what needs one.
+
+    Raises:
+        PlaceError: The config lets the agent out.
+    """
+    if config.environment.network != "no-network":
+        raise PlaceError(
+            f"the container of an image has no network, and environment.network is {config.environment.network}",
+            where="container.runtime",
+            cure="use --runtime local",
+        )
 
 
 def refuse_unfit_image(found: Engine, image: str) -> None:

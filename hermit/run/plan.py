@@ -20,6 +20,7 @@ from hermit.domain.bind import contains
 from hermit.domain.sandbox import Sandbox
 from hermit.errors import ConfigError
 from hermit.handoff import freeze
+from hermit.net.hosts import Rules
 from hermit.roles import secrets as run_secrets
 from hermit.roles import task as task_role
 from hermit.run.paths import RunPaths, run_name
@@ -154,7 +155,6 @@ def refuse_unsupported(config: RunConfig) -> None:
     """
     environment = config.environment
     asked = {
-        "environment.network: allowlist": environment.network == "allowlist",
         "environment.packages": bool(environment.packages),
         "environment.image": environment.image is not None,
         "environment.runner: host": environment.runner == "host",
@@ -195,11 +195,23 @@ def refuse_scratch(declared: list[tuple[str, str]]) -> None:
 
 
 def refuse_impossible(config: RunConfig) -> None:
-    """Refuses declared paths that no sandbox can show together.
+    """Refuses hosts that no list can hold, and declared paths that no sandbox can show together.
 
     Raises:
-        ConfigError: They cannot be shown together.
+        ConfigError: The first of them.
     """
+    try:
+        Rules.parse(list(config.environment.allowed_hosts))
+    except ValueError as error:
+        raise ConfigError(
+            str(error), where="environment.allowed_hosts", cure="name hosts such as api.example.com"
+        ) from None
+    if config.environment.network == "allowlist" and not config.environment.allowed_hosts:
+        raise ConfigError(
+            "an allowlist without a host reaches nothing",
+            where="environment.allowed_hosts",
+            cure="name its hosts, or set environment.network: no-network",
+        )
     try:
         Sandbox(read=tuple(map(str, config.environment.read)), write=tuple(map(str, config.environment.write)))
     except ValueError as error:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from hermit import relay
+from hermit import clock
 from hermit import sandbox as sandboxes
 from hermit.bwrap.launch import Bubblewrap
 from hermit.domain.command import Command
@@ -72,7 +72,7 @@ def test_without_the_relays_checks_a_bubblewrap_that_confines_nothing_would_run_
 
 
 def test_a_bubblewrap_that_hangs_is_given_up(field, liar, monkeypatch):
-    monkeypatch.setattr(relay, "START_S", 0.3)
+    monkeypatch.setattr(clock, "START_S", 0.3)
     with pytest.raises(SandboxError) as refused:
         liar(HANGS).run(field.sandbox(), "touch", f"{field.work}/ran")
     assert refused.value.cause == "start timeout"

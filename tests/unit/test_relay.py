@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermit import relay
+from hermit import clock, relay
 from hermit.domain.command import Command, Outcome
 from hermit.domain.limits import Limits
 from hermit.errors import Interrupted, SandboxError
@@ -131,7 +131,7 @@ def test_a_relay_that_never_stops_talking_is_refused_and_fills_no_memory(playing
 
 
 def test_a_sandbox_that_is_never_ready_is_given_up(playing, monkeypatch):
-    monkeypatch.setattr(relay, "START_S", 0.2)
+    monkeypatch.setattr(clock, "START_S", 0.2)
     with pytest.raises(SandboxError) as refused:
         playing(SAY + "time.sleep(20)")
     assert refused.value.cause == "start timeout"
@@ -147,7 +147,7 @@ def test_the_wall_clock_asks_the_relay_first_and_then_kills(playing):
 
 
 def test_what_outlives_its_sandbox_with_a_stream_open_is_told(playing, monkeypatch):
-    monkeypatch.setattr(relay, "KILL_S", 0.3)
+    monkeypatch.setattr(clock, "KILL_S", 0.3)
     reader, writer = os.pipe()
     source = (
         SAY + f"os.write(report, b'ready\\n')\nif os.fork() == 0:\n    os.closerange(0, 3); time.sleep(3)\n# {writer}"

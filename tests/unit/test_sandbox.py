@@ -10,7 +10,8 @@ import pytest
 
 from hermit import proc
 from hermit import sandbox as sandboxes
-from hermit.bwrap.launch import Bubblewrap, variables
+from hermit.bwrap.launch import Bubblewrap
+from hermit.bwrap.prepare import variables
 from hermit.domain.command import Command
 from hermit.domain.sandbox import Enforce, Sandbox
 from hermit.errors import HermitError, PlaceError, SandboxError
@@ -30,7 +31,7 @@ def test_the_front_door_says_how_it_is_used(capsys):
         ("{", ""),
         ("[]", "a sandbox is an object"),
         ('{"reed": []}', "no field 'reed'"),
-        ('{"ports": []}', "'ports' is not supported yet"),
+        ('{"packages": []}', "'packages' is not supported yet"),
         ('{"read": ["x"]}', "absolute path"),
         ('{"write": ["/a", "/a/b"]}', "writable inside"),
         ("\xff", ""),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hermit.domain.bind import Bind
 from hermit.domain.limits import Limits
-from hermit.domain.network import Network
+from hermit.domain.network import Forward, Network
 from hermit.domain.pathmap import Layout
 from hermit.domain.sandbox import Enforce, Sandbox
 
@@ -108,8 +108,8 @@ def test_what_is_accepted_shows_every_granted_path_once_with_parents_first(read,
 
 def test_the_fields_are_those_the_documentation_names():
     assert [field.name for field in fields(Sandbox)] == [
-        "role", "read", "write", "binds", "cwd", "network", "env", "env_allow", "limits", "probes", "framework", "hide",
-        "layout", "enforce",
+        "role", "read", "write", "binds", "cwd", "network", "allowed_hosts", "forwards", "env", "env_allow", "limits",
+        "probes", "framework", "hide", "layout", "enforce",
     ]  # fmt: skip
 
 
@@ -138,3 +138,20 @@ def test_what_a_learner_names_leads_back_to_the_host_and_nowhere_else():
 def test_a_name_that_no_module_has_is_not_hidden():
     with pytest.raises(ValueError, match="hide takes names of modules"):
         Sandbox(hide=("../scorer",))
+
+
+@pytest.mark.parametrize("port", [0, 80, 1023, 65536, -1, True, "8080"])
+def test_a_port_that_nobody_inside_could_listen_on_is_refused(port):
+    with pytest.raises(ValueError, match="a port inside is a number from 1024 to 65535"):
+        Forward(port)
+
+
+def test_one_port_leads_to_one_service():
+    with pytest.raises(ValueError, match="leads to one service"):
+        Sandbox(forwards=(Forward(8080), Forward(8080, "/run/a.sock")))
+
+
+@pytest.mark.parametrize("more", [{"allowed_hosts": ("api.example.com",)}, {"forwards": (Forward(8080),)}])
+def test_an_open_network_has_no_list_that_it_would_not_keep_to(more):
+    with pytest.raises(ValueError, match="an open network has no list"):
+        Sandbox(network=Network.OPEN, **more)

@@ -9,7 +9,7 @@ import pytest
 from hermit.domain import spec
 from hermit.domain.bind import Bind
 from hermit.domain.limits import Limits
-from hermit.domain.network import Network
+from hermit.domain.network import Forward, Network
 from hermit.domain.pathmap import Layout
 from hermit.domain.sandbox import Enforce, Sandbox
 
@@ -19,7 +19,10 @@ WHOLE = {
     "write": ["/w"],
     "binds": [{"source": "/s", "target": "/t", "writable": True}],
     "cwd": "/w",
-    "network": "open",
+    "network": "isolated",
+    "allowed_hosts": ["api.example.com"],
+    "ports": [8080],
+    "sockets": {"8081": "/run/model.sock"},
     "env": {"A": "1"},
     "env_allow": ["MWM_*"],
     "limits": {"memory_mb": 64, "wall_s": 1.5, "pids": None},
@@ -32,14 +35,17 @@ WHOLE = {
 
 
 def test_every_field_has_a_json_form():
-    assert set(WHOLE) == {field.name for field in fields(Sandbox)}
+    names = {field.name for field in fields(Sandbox)}
+    assert set(WHOLE) == names - {"forwards"} | {"ports", "sockets"}
     assert spec.sandbox(WHOLE) == Sandbox(
         role="judge",
         read=("/a",),
         write=("/w",),
         binds=(Bind("/s", "/t", writable=True),),
         cwd="/w",
-        network=Network.OPEN,
+        network=Network.ISOLATED,
+        allowed_hosts=("api.example.com",),
+        forwards=(Forward(8080), Forward(8081, "/run/model.sock")),
         env=(("A", "1"),),
         env_allow=("MWM_*",),
         limits=Limits(memory_mb=64, wall_s=1.5, pids=None),
@@ -68,7 +74,7 @@ def test_what_is_not_supported_yet_is_refused_and_not_ignored(name):
 
 
 def test_the_settings_of_later_are_the_ones_the_specification_names():
-    assert set(spec.LATER) == {"packages", "ports", "sockets", "allowed_hosts"}
+    assert set(spec.LATER) == {"packages"}
 
 
 def test_an_unknown_field_is_refused_with_the_ones_there_are():

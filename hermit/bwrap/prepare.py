@@ -1,0 +1,111 @@
+"""Everything that is decided about one start before anything is started."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from hermit.bwrap import argv, cover
+from hermit.domain.network import Network
+from hermit.domain.record import Record
+from hermit.relay import Orders
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hermit.bwrap.reach import Reach
+    from hermit.domain.command import Command
+    from hermit.domain.python import Python
+    from hermit.domain.sandbox import Sandbox
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """One start, decided.
+
+    Args:
+        sandbox: What was asked for.
+        command: What runs, with its paths as they are named inside.
+        env: The variables inside.
+        plan: The operations that set the sandbox up.
+        reached: What an isolated network reaches.
+        hidden: What is covered.
+        python: The interpreter.
+    """
+
+    sandbox: Sandbox
+    command: Command
+    env: dict[str, str]
+    plan: tuple[argv.Operation, ...]
+    reached: Reach
+    hidden: cover.Resolved
+    python: Python
+
+    def orders(self, *, pids: int | None) -> Orders:
+        """What the relay is told; ``pids`` is the bound it sets itself, ``None`` where a group holds it."""
+        sandbox = self.sandbox
+        outer = [name for name in argv.NAMESPACES if name != "net" or sandbox.network is Network.ISOLATED]
+        # A bind may show a secret under another name than its own.
+        probes = dict.fromkeys(name for path in sandbox.probes for name in (path, sandbox.paths.inside(path)))
+        checks: dict[str, Any] = {
+            "confined": True,
+            "namespaces": {name: os.readlink(f"/proc/self/ns/{name}") for name in outer},
+            "writable": [bind.target for bind in sandbox.mounts if bind.writable],
+            "network": sandbox.network.value,
+            "probes": list(probes),
+        }
+        return Orders(
+            env=self.env,
+            cwd=sandbox.paths.cwd(sandbox.cwd),
+            limits=sandbox.limits,
+            rlimits=sandbox.limits.set_inside(pids=pids),
+            checks=checks,
+            framework=os.path.dirname(self.python.package),
+            ports=tuple(self.reached.ports),
+            proxy=self.reached.proxy,
+        )
+
+    def record(self, *, version: str, pids: str) -> Record:
+        """The evidence so far; ``pids`` says what holds the bound on processes."""
+        unknown = (f"hide: nothing is called {name} here" for name in self.hidden.unknown)
+        return Record(
+            role=self.sandbox.role,
+            backend="bubblewrap",
+            version=version,
+            confined=True,
+            binds=tuple(operation.bind for operation in self.plan if isinstance(operation, argv.Show)),
+            variables=tuple(sorted(self.env)),
+            network=self.sandbox.network.value,
+            reaches=self.reached.lines,
+            limits=self.sandbox.limits.held(pids=pids),
+            warnings=(*unknown, *self.reached.warnings),
+        )
+
+
+def covers(plan: tuple[argv.Operation, ...], hidden: cover.Resolved) -> tuple[argv.Operation, ...]:
+    """The covers over what a plan shows, but for the relay's own files.
+
+    Raises:
+        ValueError: Something hidden cannot be covered without weakening it, or without making a file on the host.
+    """
+    shown = [operation.bind for operation in plan if isinstance(operation, argv.Show)]
+    empty = [operation.path for operation in plan if isinstance(operation, argv.Empty | argv.Scratch)]
+    own = [bind for bind in shown if bind.target != argv.RELAY]
+    return cover.operations(hidden, own, covered=(*empty, "/proc", "/dev"))
+
+
+def translated(sandbox: Sandbox, command: Command, env: dict[str, str]) -> tuple[Command, dict[str, str]]:
+    """The command and the variables with every path under a bound source told by its name inside."""
+    if not sandbox.binds and sandbox.layout is None:
+        return command, env
+    aliases = {os.path.realpath(bind.source): bind.source for bind in sandbox.binds}
+    paths = sandbox.paths.with_aliases({name: path for name, path in aliases.items() if name != path})
+    return replace(command, argv=paths.command(command.argv)), dict(paths.environment(env.items()))
+
+
+def variables(sandbox: Sandbox, environ: Mapping[str, str], *, path: str) -> dict[str, str]:
+    """The variables inside: a few fixed ones, the host's that may pass, then what the sandbox sets."""
+    fixed = {"PATH": path, "HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8", "USER": "hermit"}  # noqa: S108
+    passed = {name: value for name, value in environ.items() if sandbox.passes(name)}
+    return {**fixed, **passed, **dict(sandbox.env)}

@@ -1,0 +1,75 @@
+"""When a sandbox has to be ready, when its command has to end, and what is done then."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from hermit.errors import SandboxError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermit.relay import Line
+
+START_S = 60.0
+# After TERM a command has this long, and after KILL the kernel has this long to prove that nothing is left.
+GRACE_S = 1.0
+KILL_S = 2.0
+
+
+class Clock:
+    """When a start has to be ready, when its command has to end, and what is done then."""
+
+    def __init__(self, line: Line, kill: Callable[[], None]) -> None:
+        self._line = line
+        self._kill = kill
+        self._due: float | None = time.monotonic() + START_S
+        self._phase = "start"
+        self.timed_out = False
+        self.cancelled = False
+
+    def remaining(self, *, running: bool) -> float | None:
+        """Seconds until something has to be done, ``None`` for never."""
+        if not running and self._phase != "killed":
+            return KILL_S
+        return None if self._due is None else max(0.0, self._due - time.monotonic())
+
+    def cancel(self) -> None:
+        """The run is given up: everything is killed at once."""
+        self.cancelled = True
+        self._strike()
+
+    def tick(self, *, running: bool) -> None:
+        """Moves on when the moment has come.
+
+        Raises:
+            SandboxError: The sandbox did not start in time, or did not end after KILL.
+        """
+        if not running and self._phase != "killed":
+            self._strike()  # what still holds a descriptor has outlived its sandbox
+        if self._phase == "start" and self._line.said.ready:
+            self._phase = "run"
+            wall_s = self._line.limits.wall_s
+            self._due = None if wall_s is None else time.monotonic() + wall_s
+        if self._due is None or time.monotonic() < self._due:
+            return
+        if self._phase == "start":
+            raise SandboxError(f"the sandbox was not ready after {START_S:g} s", cause="start timeout")
+        if self._phase == "run":
+            self.timed_out = True
+            self._line.ask(b"T")
+            self._phase, self._due = "asked", time.monotonic() + GRACE_S
+        elif self._phase == "asked":
+            self._strike()
+        else:
+            raise SandboxError(
+                f"processes of the sandbox were alive {KILL_S:g} s after KILL",
+                cause="survivors",
+                cure="look for processes in state D; the machine may have to be restarted",
+            )
+
+    def _strike(self) -> None:
+        self._line.ask(b"K")
+        self._kill()
+        self._phase, self._due = "killed", time.monotonic() + KILL_S
