@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermit.bwrap import argv
-from hermit.bwrap.launch import Bubblewrap
+from hermit.bwrap.prepare import Prepared
 from hermit.domain.command import Command
 from hermit.domain.limits import Limits
 from hermit.domain.sandbox import Sandbox
@@ -118,14 +118,14 @@ def field(place: Place, tmp_path: Path) -> Range:
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Opens a hole in every sandbox that is started from now on; ``blind`` takes the relay's checks away too."""
-    spell, order = argv.options, Bubblewrap._orders
+    spell, order = argv.options, Prepared.orders
 
     def open_hole(hole: Hole, *, blind: bool) -> None:
         monkeypatch.setattr(argv, "options", lambda *given, **named: hole.options(spell(*given, **named)))
         if blind:
             unchecked = {"confined": False}
             monkeypatch.setattr(
-                Bubblewrap, "_orders", lambda *given, **named: replace(order(*given, **named), checks=unchecked)
+                Prepared, "orders", lambda *given, **named: replace(order(*given, **named), checks=unchecked)
             )
 
     return open_hole

@@ -9,7 +9,7 @@ import pytest
 
 from hermit import clock
 from hermit import sandbox as sandboxes
-from hermit.bwrap.launch import Bubblewrap
+from hermit.bwrap.prepare import Prepared
 from hermit.domain.command import Command
 from hermit.domain.sandbox import Enforce, Sandbox
 from hermit.errors import PlaceError, SandboxError
@@ -63,9 +63,9 @@ def test_no_command_runs_in_a_bubblewrap_that(field, liar, text, cause):
 
 
 def test_without_the_relays_checks_a_bubblewrap_that_confines_nothing_would_run_the_command(field, liar, monkeypatch):
-    order = Bubblewrap._orders
+    order = Prepared.orders
     monkeypatch.setattr(
-        Bubblewrap, "_orders", lambda *given, **named: replace(order(*given, **named), checks={"confined": False})
+        Prepared, "orders", lambda *given, **named: replace(order(*given, **named), checks={"confined": False})
     )
     liar(RUNS_IT_BARE).run(field.sandbox(), "touch", f"{field.work}/ran")
     assert (field.work / "ran").exists()

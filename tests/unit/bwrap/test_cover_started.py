@@ -57,9 +57,9 @@ def start(code, *binds, hidden):
     """Starts Python in bubblewrap with the binds and their covers; its output is a pipe."""
     sandbox = Sandbox(binds=binds)
     interpreter = python.current()
-    before = (*system.operations(Network.ISOLATED), *python.operations(interpreter, framework=False))
-    scratch = Scratch("/tmp", 1 << 20)
-    plan = [*before, Kernel("proc"), Kernel("dev"), scratch, *map(Show, sandbox.mounts), *hidden, Seal("/")]
+    fresh = (Kernel("proc"), Kernel("dev"), Scratch("/tmp", 1 << 20))
+    shown = (*python.operations(interpreter, framework=False), *map(Show, sandbox.mounts))
+    plan = [*system.operations(Network.ISOLATED), *fresh, *shown, *hidden, Seal("/")]
     with open(os.devnull, "wb") as status:
         spelled = options(sandbox, plan, status=status.fileno())
         program = [shutil.which("bwrap"), *spelled, interpreter.executable, "-I", "-S", "-c", code]

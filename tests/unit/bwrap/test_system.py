@@ -35,12 +35,12 @@ def test_the_users_file_is_hermits_own_and_names_nobody_of_the_host():
 
 def test_names_are_asked_for_only_where_there_is_a_network():
     difference = set(targets(Network.OPEN)) - set(targets(Network.ISOLATED))
-    assert difference <= set(system.NETWORK_ETC)
+    assert difference <= {*system.NETWORK_ETC, system.CERTIFICATES}
     assert "/etc/resolv.conf" not in targets(Network.ISOLATED)
 
 
 def test_of_etc_only_what_is_listed_is_shown():
-    listed = {*system.ETC, *system.NETWORK_ETC, "/etc/passwd", "/etc/group"}
+    listed = {*system.ETC, *system.NETWORK_ETC, system.CERTIFICATES, "/etc/passwd", "/etc/group"}
     assert {path for path in targets(Network.OPEN) if path.startswith("/etc")} <= listed
     assert not {"/etc", "/etc/shadow", "/etc/hostname", "/etc/machine-id", "/etc/ssl", "/etc/ssl/private"} & listed
 
@@ -52,3 +52,12 @@ def test_a_merged_system_keeps_its_links(monkeypatch):
     found = system.operations(Network.ISOLATED)
     assert Link("usr/bin", "/bin") in found
     assert [operation.bind.target for operation in found if isinstance(operation, Show)][:2] == ["/usr", "/lib"]
+
+
+def test_certificates_are_shown_to_whoever_speaks_to_hosts_and_to_nobody_else():
+    def certificates(network, *, trusting):
+        shown = [item.bind.target for item in system.operations(network, trusting=trusting) if isinstance(item, Show)]
+        return system.CERTIFICATES in shown
+
+    assert certificates(Network.ISOLATED, trusting=True)
+    assert not certificates(Network.ISOLATED, trusting=False)
