@@ -21,16 +21,17 @@ LAYERS = (
     ("bwrap", "oci", "unconfined"),
     ("net",),
     ("proc", "environ", "relay"),
+    ("clock",),
     ("domain",),
     ("errors",),
 )
 LEVEL = {part: number for number, layer in enumerate(LAYERS) for part in layer}
 # The package itself, `hermit`, names its public classes and its version: it is free for all.
 FREE = ("hermit", "hermit.__version__")
-STANDARD_ONLY = ("domain", "bwrap", "sandbox", "inside", "relay", "unconfined")
+STANDARD_ONLY = ("domain", "bwrap", "sandbox", "inside", "relay", "clock", "unconfined")
 EXCEPTIONS: dict[tuple[str, str], str] = {}
 # What the standard library has, and what the relay calls its own neighbours by.
-INSIDE_OWN = ("checks", "command", "family", "limits", "relay")
+INSIDE_OWN = ("checks", "command", "family", "forward", "limits", "network", "relay")
 
 
 def part_of(name: str) -> str:

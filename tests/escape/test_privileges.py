@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from hermit.bwrap import launch
+from hermit.bwrap import prepare
 
 pytestmark = pytest.mark.bwrap
 
@@ -154,6 +154,6 @@ def test_a_variable_of_the_host_that_is_not_declared_does_not_exist_inside(field
     environ = {"MODEL_API_KEY": secret, "PATH": "/usr/bin"}
     monkeypatch.setenv("MODEL_API_KEY", secret)
     assert not field.attack(READ_THE_ENVIRONMENT, secret, variables=environ)
-    chosen = launch.variables
-    monkeypatch.setattr(launch, "variables", lambda *given, **named: {**environ, **chosen(*given, **named)})
+    chosen = prepare.variables
+    monkeypatch.setattr(prepare, "variables", lambda *given, **named: {**environ, **chosen(*given, **named)})
     assert field.attack(READ_THE_ENVIRONMENT, secret, variables=environ)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hermit.domain.network import Network
 from hermit.errors import ConfigError, ExitCode
+from hermit.roles import task
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +41,6 @@ def test_a_plan_that_is_fit_creates_nothing_either(run: Any) -> None:
 @pytest.mark.parametrize(
     ("setting", "named"),
     [
-        ("environment.network=allowlist", "environment.network: allowlist"),
         ("environment.packages=[numpy]", "environment.packages"),
         ("environment.image=debian", "environment.image"),
         ("environment.runner=host", "environment.runner: host"),
@@ -212,3 +213,22 @@ def test_the_lock_changes_with_a_file_below_the_judges_tests(run: Any) -> None:
 def test_the_lock_is_plain_json(run: Any) -> None:
     lock = run.plan().lock
     assert json.loads(json.dumps(lock)) == lock
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (("environment.network=allowlist",), "an allowlist without a host reaches nothing"),
+        (("environment.network=allowlist", "environment.allowed_hosts=['*.co.uk']"), "*.co.uk"),
+    ],
+)
+def test_a_list_of_hosts_that_reaches_nothing_or_everything_is_refused(
+    run: Any, settings: tuple[str, ...], words: str
+) -> None:
+    assert words in refused(run, *settings)
+
+
+def test_an_allowlist_is_an_isolated_network_with_hosts(run: Any) -> None:
+    plan = run.plan("environment.network=allowlist", "environment.allowed_hosts=[api.example.com]")
+    sandbox = task.sandbox(plan.config, work="/work", adapter=None, secrets=())
+    assert (sandbox.network, sandbox.allowed_hosts) == (Network.ISOLATED, ("api.example.com",))
