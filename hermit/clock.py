@@ -10,8 +10,6 @@ from hermit.errors import SandboxError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermit.relay import Line
-
 START_S = 60.0
 # After TERM a command has this long, and after KILL the kernel has this long to prove that nothing is left.
 GRACE_S = 1.0
@@ -19,10 +17,21 @@ KILL_S = 2.0
 
 
 class Clock:
-    """When a start has to be ready, when its command has to end, and what is done then."""
+    """When a start has to be ready, when its command has to end, and what is done then.
 
-    def __init__(self, line: Line, kill: Callable[[], None]) -> None:
-        self._line = line
+    Args:
+        wall_s: Seconds a command may take from the moment its sandbox is ready; ``None`` for ever.
+        ready: Says whether the sandbox is ready.
+        ask: Asks the relay to TERM (``T``) or KILL (``K``) the command's processes.
+        kill: Kills the sandbox from outside.
+    """
+
+    def __init__(
+        self, *, wall_s: float | None, ready: Callable[[], bool], ask: Callable[[bytes], None], kill: Callable[[], None]
+    ) -> None:
+        self._wall_s = wall_s
+        self._ready = ready
+        self._ask = ask
         self._kill = kill
         self._due: float | None = time.monotonic() + START_S
         self._phase = "start"
@@ -48,17 +57,16 @@ class Clock:
         """
         if not running and self._phase != "killed":
             self._strike()  # what still holds a descriptor has outlived its sandbox
-        if self._phase == "start" and self._line.said.ready:
+        if self._phase == "start" and self._ready():
             self._phase = "run"
-            wall_s = self._line.limits.wall_s
-            self._due = None if wall_s is None else time.monotonic() + wall_s
+            self._due = None if self._wall_s is None else time.monotonic() + self._wall_s
         if self._due is None or time.monotonic() < self._due:
             return
         if self._phase == "start":
             raise SandboxError(f"the sandbox was not ready after {START_S:g} s", cause="start timeout")
         if self._phase == "run":
             self.timed_out = True
-            self._line.ask(b"T")
+            self._ask(b"T")
             self._phase, self._due = "asked", time.monotonic() + GRACE_S
         elif self._phase == "asked":
             self._strike()
@@ -70,6 +78,6 @@ class Clock:
             )
 
     def _strike(self) -> None:
-        self._line.ask(b"K")
+        self._ask(b"K")
         self._kill()
         self._phase, self._due = "killed", time.monotonic() + KILL_S

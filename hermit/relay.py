@@ -227,7 +227,7 @@ class Line:
             Interrupted: The run was given up; everything of this start has been killed.
         """
         began = time.monotonic()
-        watch = Clock(self, kill)
+        watch = Clock(wall_s=self.limits.wall_s, ready=lambda: self.said.ready, ask=self.ask, kill=kill)
         ended = os.pidfd_open(process.pid)
         self._near.callback(os.close, ended)
         self._selector.register(ended, selectors.EVENT_READ, None)
