@@ -47,6 +47,7 @@ types: setup
 bench: setup
 	$(PYTHON) benchmarks/start.py
 	$(PYTHON) benchmarks/humaneval.py
+	$(PYTHON) benchmarks/relay.py
 
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis images/.cache
