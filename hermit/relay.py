@@ -106,6 +106,7 @@ class Orders:
     rlimits: dict[str, int]
     checks: dict[str, Any]
     framework: str
+    search: tuple[str, ...] = ()
     ports: tuple[int, ...] = ()
     proxy: int = 0
 
@@ -173,6 +174,7 @@ class Line:
             "limits": orders.rlimits,
             "checks": orders.checks,
             "framework": orders.framework,
+            "search": list(orders.search),
             "ports": list(orders.ports),
             "proxy": orders.proxy,
         }
@@ -181,6 +183,8 @@ class Line:
         if command.worker:
             job["worker_job"] = self._memory("job", command.job)
             job["worker_result"] = self._pipe("result", command.result_bytes)
+        # What the sandbox's own programs were started with is closed by then; this is what may be left.
+        job["checks"] = {"descriptors": list(self.far), **orders.checks}
         self.job = self._memory("orders", marshal.dumps(job))
 
     def __enter__(self) -> Self:

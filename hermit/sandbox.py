@@ -184,7 +184,7 @@ def read_spec(path: str) -> Sandbox:
         return spec.sandbox(codec.load(data))
     except OSError as error:
         raise HermitError(f"cannot be read: {error.strerror}", where=where) from None
-    except (TypeError, ValueError, NotImplementedError) as error:
+    except (TypeError, ValueError) as error:
         raise HermitError(str(error), where=where, cure="see docs/reference/sandbox.md") from None
 
 

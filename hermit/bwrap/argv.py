@@ -22,6 +22,7 @@ RELAY = "/run/hermit"
 NAMESPACES = ("user", "pid", "ipc", "uts", "cgroup", "mnt", "net")
 # bubblewrap accepts at most 9000 arguments, those of its argument file included.
 MOST_ARGUMENTS = 9000
+EMPTY_SIZE = 4096
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Empty:
 
     def options(self) -> tuple[str, ...]:
         """Its spelling."""
-        return ("--size", "4096", "--tmpfs", self.path, "--remount-ro", self.path)
+        return ("--size", str(EMPTY_SIZE), "--tmpfs", self.path, "--remount-ro", self.path)
 
 
 @dataclass(frozen=True)
@@ -96,9 +97,21 @@ Operation = Show | Link | Scratch | Empty | Seal | Kernel
 
 
 def operations(
-    sandbox: Sandbox, *, system: Iterable[Operation], python: Iterable[Operation], relay: str
+    sandbox: Sandbox,
+    *,
+    system: Iterable[Operation],
+    python: Iterable[Operation],
+    relay: str,
+    shields: Iterable[Operation] = (),
 ) -> tuple[Operation, ...]:
     """The operations in the order they are carried out: the system, the kernel's own, then parents before children.
+
+    Args:
+        sandbox: What is shown.
+        system: What of the place every sandbox shows.
+        python: The interpreter with its environment.
+        relay: The directory of the relay's own files.
+        shields: What lies over parts of the fresh ``/proc``.
 
     Raises:
         ValueError: A path of the sandbox's own would be shown below a directory that the command can write, or two
@@ -107,17 +120,34 @@ def operations(
     own: list[Operation] = [Show(Bind(relay, RELAY)), *(Show(bind) for bind in sandbox.mounts)]
     placed = sorted({*python, *own}, key=_depth)
     _refuse_conflicts(placed)
+    placed, opened = _opened(placed)
     size = sandbox.limits.tmp_mb * MIB
     return (
         *system,
         Kernel("proc"),
+        *shields,
         Kernel("dev"),
         Scratch("/dev/shm", size),  # noqa: S108 - the sandbox's own
         Seal("/dev"),
         Scratch("/tmp", size),  # noqa: S108 - the sandbox's own
         *placed,
+        *opened,
         Seal("/"),
     )
+
+
+def _opened(placed: list[Operation]) -> tuple[list[Operation], list[Seal]]:
+    """An empty directory in which something is shown is closed once everything is in its place."""
+    places = [_place(operation) for operation in placed]
+
+    def holds(operation: Operation) -> bool:
+        return isinstance(operation, Empty) and any(
+            contains(operation.path, path) for path in places if path != operation.path
+        )
+
+    opened = [operation.path for operation in placed if isinstance(operation, Empty) and holds(operation)]
+    built = [Scratch(_place(operation), EMPTY_SIZE) if holds(operation) else operation for operation in placed]
+    return built, [Seal(path) for path in opened]
 
 
 def covered(plan: tuple[Operation, ...], covers: Iterable[Operation]) -> tuple[Operation, ...]:

@@ -24,6 +24,7 @@ import functools
 import os
 import select
 import signal
+import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -107,6 +108,9 @@ class Bubblewrap:
         env = prepare.variables(sandbox, environ, path=python.path_inside(self.python))
         command, env = prepare.translated(sandbox, command, env)
         reached = reach.of(sandbox, env)
+        search = self._interpreter(sandbox)[1]
+        if search:
+            env["PYTHONPATH"] = ":".join(dict.fromkeys([*search, *filter(None, [env.get("PYTHONPATH")])]))
         return Prepared(
             sandbox=sandbox,
             command=command,
@@ -115,6 +119,7 @@ class Bubblewrap:
             reached=reached,
             hidden=hidden,
             python=self.python,
+            search=search,
         )
 
     @functools.cached_property
@@ -127,9 +132,21 @@ class Bubblewrap:
         }
 
     @functools.cached_property
-    def _interpreters(self) -> dict[bool, tuple[argv.Operation, ...]]:
-        """The interpreter, with the ``hermit`` package or without."""
-        return {framework: python.operations(self.python, framework=framework) for framework in (False, True)}
+    def _interpreters(self) -> dict[tuple[bool, tuple[str, ...]], tuple[tuple[argv.Operation, ...], tuple[str, ...]]]:
+        return {}
+
+    def _interpreter(self, sandbox: Sandbox) -> tuple[tuple[argv.Operation, ...], tuple[str, ...]]:
+        """The operations of the interpreter and what it has to search, found once for the same packages.
+
+        Raises:
+            ValueError: A package is not to be found.
+        """
+        key = (sandbox.framework, sandbox.packages)
+        if key not in self._interpreters:
+            found = python.package_roots(sandbox.packages, python=self.python, sys_path=sys.path)
+            shown = python.operations(self.python, framework=sandbox.framework, packages=found)
+            self._interpreters[key] = (shown, python.search_path(self.python, found))
+        return self._interpreters[key]
 
     @functools.cached_property
     def _hidden(self) -> dict[tuple[tuple[str, ...], tuple[str, ...]], cover.Resolved]:
@@ -165,8 +182,9 @@ class Bubblewrap:
             plan = argv.operations(
                 sandbox,
                 system=self._systems[sandbox.network, bool(sandbox.allowed_hosts)],
-                python=self._interpreters[sandbox.framework],
+                python=self._interpreter(sandbox)[0],
                 relay=os.path.join(self.python.package, "inside"),
+                shields=system.shields(os.geteuid()),
             )
             return argv.covered(plan, prepare.covers(plan, hidden)) if hidden.names else plan
         except ValueError as error:

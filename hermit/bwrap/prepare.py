@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hermit.bwrap import argv, cover
+from hermit.domain.bind import contains
 from hermit.domain.network import Network
 from hermit.domain.record import Record
 from hermit.relay import Orders
@@ -18,6 +19,24 @@ if TYPE_CHECKING:
     from hermit.domain.command import Command
     from hermit.domain.python import Python
     from hermit.domain.sandbox import Sandbox
+
+
+# Where an engine, a message bus or the system's own manager listens.
+SOCKETS = ("/var/run/docker.sock", "/run/docker.sock", "/run/dbus/system_bus_socket", "/run/systemd/private")
+# Settings of the kernel with which a writer would own the machine, or stop it.
+SETTINGS = (
+    "/proc/sys/kernel/core_pattern",
+    "/proc/sys/kernel/modprobe",
+    "/proc/sys/kernel/hostname",
+    "/proc/sys/kernel/domainname",
+    "/proc/sys/kernel/sysrq",
+    "/proc/sys/vm/overcommit_memory",
+    "/proc/sys/vm/drop_caches",
+    "/proc/sys/net/ipv4/ip_forward",
+    "/proc/sys/fs/binfmt_misc/register",
+    "/proc/sysrq-trigger",
+    "/proc/pressure/memory",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +51,7 @@ class Prepared:
         reached: What an isolated network reaches.
         hidden: What is covered.
         python: The interpreter.
+        search: What has to be on ``sys.path`` inside beyond what the interpreter finds by itself.
     """
 
     sandbox: Sandbox
@@ -41,6 +61,7 @@ class Prepared:
     reached: Reach
     hidden: cover.Resolved
     python: Python
+    search: tuple[str, ...] = ()
 
     def orders(self, *, pids: int | None) -> Orders:
         """What the relay is told; ``pids`` is the bound it sets itself, ``None`` where a group holds it."""
@@ -54,6 +75,10 @@ class Prepared:
             "writable": [bind.target for bind in sandbox.mounts if bind.writable],
             "network": sandbox.network.value,
             "probes": list(probes),
+            "read_only": [bind.target for bind in sandbox.mounts if not bind.writable],
+            "ports": list(self.reached.ports),
+            "sockets": self._foreign_sockets(),
+            "settings": list(SETTINGS),
         }
         return Orders(
             env=self.env,
@@ -62,9 +87,15 @@ class Prepared:
             rlimits=sandbox.limits.set_inside(pids=pids),
             checks=checks,
             framework=os.path.dirname(self.python.package),
+            search=self.search,
             ports=tuple(self.reached.ports),
             proxy=self.reached.proxy,
         )
+
+    def _foreign_sockets(self) -> list[str]:
+        """Socket files that lead to the host's own services, but for those that were granted."""
+        granted = [bind.target for bind in self.sandbox.mounts]
+        return [path for path in SOCKETS if not any(contains(target, path) for target in granted)]
 
     def record(self, *, version: str, pids: str) -> Record:
         """The evidence so far; ``pids`` says what holds the bound on processes."""

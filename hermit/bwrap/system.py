@@ -20,6 +20,21 @@ CERTIFICATES = "/etc/ssl/certs"
 USERS = ("passwd", "group")
 
 
+# What of a fresh /proc the real root user can write, capabilities or none: the settings of the whole kernel.
+KERNEL_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/pressure")
+
+
+def shields(uid: int) -> tuple[Operation, ...]:
+    """Read-only covers over the kernel's settings, where the user outside is root.
+
+    The user inside is then that same user under another number, and the files of ``/proc/sys`` are its own. An ordinary
+    user needs none, and would lose the fresh ``/proc`` of a sandbox inside the sandbox by one.
+    """
+    if uid != 0:
+        return ()
+    return tuple(Show(Bind(path, path)) for path in KERNEL_SETTINGS if os.path.exists(path))
+
+
 def operations(network: Network, *, trusting: bool = False) -> tuple[Operation, ...]:
     """What every sandbox shows of the place it starts in. A link costs nothing; each mount costs every start.
 

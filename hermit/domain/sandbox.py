@@ -51,6 +51,7 @@ class Sandbox:
         limits: The bounds of the command.
         probes: Paths that must not exist inside; each start proves it.
         framework: Whether the ``hermit`` package is shown.
+        packages: Packages or distributions that are shown although they are not in a site directory.
         hide: Modules, packages or distributions that are covered wherever they are shown.
         layout: The working directory as it is told to whoever runs inside.
         enforce: Whether to refuse or to run unconfined where no sandbox can be made.
@@ -73,6 +74,7 @@ class Sandbox:
     limits: Limits = field(default_factory=Limits)
     probes: tuple[str, ...] = ()
     framework: bool = False
+    packages: tuple[str, ...] = ()
     hide: tuple[str, ...] = ()
     layout: Layout | None = None
     enforce: Enforce = Enforce.REQUIRED

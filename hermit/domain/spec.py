@@ -13,9 +13,6 @@ from hermit.domain.sandbox import Enforce, Sandbox
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Fields of the specification that are refused until they work whole.
-LATER = ("packages",)
-
 
 def sandbox(document: Any) -> Sandbox:
     """A sandbox from its JSON form: the fields of :class:`Sandbox` by name.
@@ -23,13 +20,10 @@ def sandbox(document: Any) -> Sandbox:
     Raises:
         TypeError: A field is unknown or has the wrong type.
         ValueError: A field has a value that no sandbox has.
-        NotImplementedError: The field belongs to the specification and is not supported yet.
     """
     if not isinstance(document, dict):
         raise TypeError(f"a sandbox is an object, not {type(document).__name__}")
     for name in document:
-        if name in LATER:
-            raise NotImplementedError(f"{name!r} is not supported yet")
         if name not in READERS:
             raise TypeError(f"a sandbox has no field {name!r}; it has {', '.join(sorted(READERS))}")
     given = {name: READERS[name](value, name) for name, value in document.items()}
@@ -99,6 +93,7 @@ READERS: dict[str, Callable[[Any, str], Any]] = {
     "env_allow": _texts,
     "limits": lambda value, name: Limits(**_typed(value, dict, name)),
     "probes": _texts,
+    "packages": _texts,
     "hide": _texts,
     "layout": _layout,
     "framework": lambda value, name: _typed(value, bool, name),

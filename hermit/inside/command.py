@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+# The relay's own modules, by names that an agent's might have too.
+OWN_MODULES = ("checks", "command", "family", "forward", "limits", "network", "relay")
+
+
 def start(job: dict[str, Any], *, close: int) -> int | str:
     """Starts the command and returns its process id, or the reason why it could not start.
 
@@ -80,11 +84,13 @@ def worker_of(job: dict[str, Any]) -> Any:
     sys.path.remove(os.path.dirname(__file__))  # the relay's own modules are nobody else's
     site.main()
     environment = list(sys.path)
+    for name in OWN_MODULES:
+        sys.modules.pop(name, None)
     # The package's own place comes first while it is looked for: else every directory above would be read for it.
     sys.path.insert(0, job["framework"])
     module, _, function = job["worker"].partition(":")
     __import__(module)
-    sys.path[:] = [*environment, *({job["framework"]} - set(environment))]
+    sys.path[:] = dict.fromkeys([*environment, *job["search"], job["framework"]])
     return getattr(sys.modules[module], function)
 
 

@@ -67,6 +67,7 @@ def sandbox(
         limits=limits(config, timeout_min=config.agent.timeout_min),
         probes=tuple(name for secret in secrets for name in secret.names),
         framework=True,
+        packages=tuple(environment.packages),
         hide=hidden,
         enforce=Enforce(config.sandbox.enforce),
     )

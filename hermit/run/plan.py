@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,7 +115,8 @@ def evaluation(
     name = run_name(given=config.trainer.run_name, config=config_file, agent=config.agent.name)
     paths = RunPaths(config.trainer.output_dir / name, _selector(source))
     secrets = run_secrets.of_run(config, run_root=str(paths.root))
-    declared = [*task_role.declared(config), *([("--adapter", str(source))] if source else [])]
+    declared = [*task_role.declared(config), *_packages(config)]
+    declared += [("--adapter", str(source))] if source else []
     refuse_missing(config)
     run_secrets.refuse_declared(declared, secrets)
     run_secrets.refuse_declared(shown_anyway(), secrets)
@@ -133,6 +135,15 @@ def evaluation(
         agent_code=_code(agent, config.agent.name.rpartition(":")[2], key="agent.name") if agent else b"",
         judge_code=_code(str(config.judge.path), config.judge.name, key="judge.path"),
     )
+
+
+def _packages(config: RunConfig) -> list[tuple[str, str]]:
+    """What ``environment.packages`` shows, with its key."""
+    try:
+        found = python.package_roots(config.environment.packages, python=python.current(), sys_path=sys.path)
+    except ValueError as error:
+        raise ConfigError(str(error), where="environment.packages", cure="install it, or correct its name") from None
+    return [("environment.packages", path) for package in found for path in package.shown]
 
 
 def _hidden(config: RunConfig, inherited: str) -> tuple[str, ...]:
@@ -155,7 +166,6 @@ def refuse_unsupported(config: RunConfig) -> None:
     """
     environment = config.environment
     asked = {
-        "environment.packages": bool(environment.packages),
         "environment.image": environment.image is not None,
         "environment.runner: host": environment.runner == "host",
         f"agent.name: {config.agent.name}": config.agent.name in BUILT_IN_AGENTS,

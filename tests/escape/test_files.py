@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from hermit.bwrap import argv
@@ -132,7 +134,8 @@ def test_a_link_in_a_writable_directory_does_not_lead_a_mount_out_of_the_sandbox
     # The planted failure: without the two refusals an old bubblewrap makes the mount's target on the host.
     monkeypatch.setattr(values, "_check_mounts", lambda _: None)
     monkeypatch.setattr(argv, "_refuse_conflicts", lambda _: None)
-    field.run(field.sandbox(**declared), "true")
+    with suppress(SandboxError):  # the relay misses its grant: the harm is done by then
+        field.run(field.sandbox(**declared), "true")
     version = tuple(int(part) for part in field.place.backend.version.split("."))
     assert (outside / "x").exists() == (version < (0, 12))
 

@@ -31,7 +31,6 @@ def test_the_front_door_says_how_it_is_used(capsys):
         ("{", ""),
         ("[]", "a sandbox is an object"),
         ('{"reed": []}', "no field 'reed'"),
-        ('{"packages": []}', "'packages' is not supported yet"),
         ('{"read": ["x"]}', "absolute path"),
         ('{"write": ["/a", "/a/b"]}', "writable inside"),
         ("\xff", ""),

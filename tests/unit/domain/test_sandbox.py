@@ -109,7 +109,7 @@ def test_what_is_accepted_shows_every_granted_path_once_with_parents_first(read,
 def test_the_fields_are_those_the_documentation_names():
     assert [field.name for field in fields(Sandbox)] == [
         "role", "read", "write", "binds", "cwd", "network", "allowed_hosts", "forwards", "env", "env_allow", "limits",
-        "probes", "framework", "hide", "layout", "enforce",
+        "probes", "framework", "packages", "hide", "layout", "enforce",
     ]  # fmt: skip
 
 
@@ -122,7 +122,7 @@ def test_a_view_shows_other_things_and_keeps_the_rest():
     view = whole.view([Bind("/run/adapter", "/w", writable=True)], Layout("/run/adapter", "/w"))
     assert (view.read, view.write, view.cwd) == ((), (), "/w")
     assert view.mounts == (Bind("/run/adapter", "/w", writable=True),)
-    kept = ("role", "network", "env", "env_allow", "limits", "probes", "framework", "hide", "enforce")
+    kept = ("role", "network", "env", "env_allow", "limits", "probes", "framework", "packages", "hide", "enforce")
     assert [getattr(view, name) for name in kept] == [getattr(whole, name) for name in kept]
 
 

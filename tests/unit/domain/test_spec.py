@@ -28,6 +28,7 @@ WHOLE = {
     "limits": {"memory_mb": 64, "wall_s": 1.5, "pids": None},
     "probes": ["/p"],
     "framework": True,
+    "packages": ["bench"],
     "hide": ["bench.scoring"],
     "layout": {"outside": "/s", "inside": "/t"},
     "enforce": "best_effort",
@@ -51,6 +52,7 @@ def test_every_field_has_a_json_form():
         limits=Limits(memory_mb=64, wall_s=1.5, pids=None),
         probes=("/p",),
         framework=True,
+        packages=("bench",),
         hide=("bench.scoring",),
         layout=Layout("/s", "/t"),
         enforce=Enforce.BEST_EFFORT,
@@ -65,16 +67,6 @@ def test_an_empty_object_is_the_closed_sandbox():
 def test_only_an_object_is_a_sandbox(document):
     with pytest.raises(TypeError, match="a sandbox is an object"):
         spec.sandbox(document)
-
-
-@pytest.mark.parametrize("name", spec.LATER)
-def test_what_is_not_supported_yet_is_refused_and_not_ignored(name):
-    with pytest.raises(NotImplementedError, match=f"'{name}' is not supported yet"):
-        spec.sandbox({name: []})
-
-
-def test_the_settings_of_later_are_the_ones_the_specification_names():
-    assert set(spec.LATER) == {"packages"}
 
 
 def test_an_unknown_field_is_refused_with_the_ones_there_are():

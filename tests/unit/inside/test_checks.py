@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import io
+import errno
 import os
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-CLOSED = "Name:\tpython\nCapInh:\t0\nCapPrm:\t0\nCapEff:\t0000000000000000\nCapBnd:\t0\nCapAmb:\t0\nNoNewPrivs:\t1\n"
+CLOSED = {"Uid": "1000 1000 1000 1000", "Gid": "1000 1000 1000 1000", "Groups": " ", "NSpid": "7", "NoNewPrivs": "1"}
+ORDERS = {"confined": True, "namespaces": {"pid": "pid:[1]"}, "writable": [], "network": "isolated", "probes": []}
+ASKED = {"read_only": [], "descriptors": [], "settings": [], "sockets": [], "ports": []}
 
 
 @pytest.fixture
@@ -18,109 +18,61 @@ def checks(inside):
 
 
 @pytest.fixture
-def reading(checks, monkeypatch):
-    """Makes every file the checks open hold this text."""
+def refusing(monkeypatch):
+    """Makes a call of the kernel's answer with an error, or with a value where it is given none."""
 
-    def make(text):
-        def opened(path, mode="r", encoding=None):
-            return io.BytesIO(text.encode()) if "b" in mode else io.StringIO(text)
+    def make(module, name, number=None, value=None):
+        def answer(*_, **__):
+            if number is not None:
+                raise OSError(number, os.strerror(number))
+            return value
 
-        monkeypatch.setattr(checks, "open", opened, raising=False)
+        monkeypatch.setattr(module, name, answer)
 
     return make
 
 
-def mount(target, options="rw,nosuid", *, kind="ext4"):
-    return f"77 76 254:0 /somewhere {target} {options},relatime - {kind} /dev/vda rw\n"
+def test_no_capability_at_all_passes(checks):
+    assert checks.capability("0000000000000000")[0] is True
+
+
+@pytest.mark.parametrize("mask", ["0000000000200000", "8000000000000000", "1"])
+def test_a_capability_is_found_and_named(checks, mask):
+    assert checks.capability(mask) == (False, mask)
+
+
+def test_each_set_of_capabilities_has_a_check_of_its_own(checks):
+    looked_at = {name: given for name, _, given in checks.plan(ORDERS) if name.startswith("no capability")}
+    assert set(looked_at) == {f"no capability: {name}" for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")}
+
+
+@pytest.mark.parametrize(("value", "expected"), [("1", True), ("0", False)])
+def test_a_process_that_could_gain_privileges_is_found(checks, value, expected):
+    assert checks.privileges({**CLOSED, "NoNewPrivs": value})[0] is expected
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_root_under_any_of_its_four_names_is_found(checks, place):
+    ids = ["1000"] * 4
+    assert checks.unprivileged("\t".join(ids))[0] is True
+    ids[place] = "0"
+    assert checks.unprivileged("\t".join(ids)) == (False, " ".join(ids))
 
 
 @pytest.mark.parametrize(
-    ("field", "path"),
-    [
-        (rb"/plain", b"/plain"),
-        (rb"/a\040b\011c\012d", b"/a b\tc\nd"),
-        (rb"/a\134040", b"/a\\040"),
-        (rb"/a\134134", b"/a\\134"),
-        (rb"/a\1340401", b"/a\\0401"),
-        (b"/\xc3\xa9\\040", b"/\xc3\xa9 "),
-    ],
+    ("held", "expected"),
+    [("", True), ("65534 ", True), ("1000 65534 65534", True), ("998", False), ("1000 0", False)],
 )
-def test_a_path_of_mountinfo_is_read_as_it_is(checks, field, path):
-    assert checks.unescape(field) == path
+def test_a_group_of_the_host_that_has_a_number_inside_is_found(checks, monkeypatch, held, expected):
+    monkeypatch.setattr(checks, "read", {"/proc/sys/kernel/overflowgid": b"65534\n"}.__getitem__)
+    assert checks.groups({**CLOSED, "Groups": held})[0] is expected
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.binary(max_size=30))
-def test_every_path_comes_back_from_the_kernels_escapes(checks, path):
-    escaped = b"".join(b"\\%03o" % byte if byte in b" \t\n\\" else bytes([byte]) for byte in path)
-    assert checks.unescape(escaped) == path
-
-
-@pytest.mark.parametrize(
-    ("path", "root", "expected"),
-    [("/a/b", "/a", True), ("/a", "/a", False), ("/ab", "/a", False), ("/a/b", "/a/", True), ("/a", "/", True)],
-)
-def test_a_path_is_inside_a_root_by_its_parts(checks, path, root, expected):
-    assert checks.inside(path, (root,)) is expected
-
-
-@pytest.mark.parametrize(
-    "target",
-    ["/", "/usr", "/etc/passwd", "/grant2", "/gran", "/dev", "/dev/sda", "/sys", r"/grant\040x", "/tmp2", "/tmp/x"],
-)
-def test_a_writable_mount_that_nobody_granted_is_found(checks, reading, target):
-    reading(mount("/", "ro") + mount(target) + mount("/proc"))
-    name, passed, detail = checks.mounts(["/grant"])
-    assert (name, passed) == ("read-only but for grants", False)
-    assert target.replace(r"\040", " ") in detail
-
-
-@pytest.mark.parametrize(
-    "target", ["/grant", "/grant/below", "/tmp", "/dev/shm", "/dev/null", "/proc", "/proc/irq", "/dev/pts"]
-)
-def test_what_was_granted_and_what_is_the_sandboxs_own_may_be_writable(checks, reading, target):
-    reading(mount("/", "ro") + mount(target))
-    assert checks.mounts(["/grant"])[1] is True
-
-
-def test_a_read_only_mount_of_a_writable_file_system_is_read_only(checks, reading):
-    reading(mount("/usr", "ro,nosuid"))
-    assert checks.mounts([])[1] is True
-
-
-def test_no_capability_at_all_passes(checks, reading):
-    reading(CLOSED)
-    assert checks.privileges()[1] is True
-
-
-@pytest.mark.parametrize("name", ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"])
-def test_a_capability_in_any_set_is_found_and_named(checks, reading, name):
-    lines = [line if not line.startswith(name) else f"{name}:\t0000000000200000" for line in CLOSED.splitlines()]
-    reading("\n".join(lines) + "\n")
-    _, passed, detail = checks.privileges()
-    assert passed is False
-    assert name in detail
-
-
-def test_a_process_that_could_gain_privileges_is_found(checks, reading):
-    reading(CLOSED.replace("NoNewPrivs:\t1", "NoNewPrivs:\t0"))
-    assert checks.privileges()[1] is False
-
-
-@pytest.mark.parametrize("call", ["getuid", "geteuid", "getgid", "getegid"])
-def test_root_under_any_of_its_names_is_found(checks, monkeypatch, call):
-    for name in ("getuid", "geteuid", "getgid", "getegid"):
-        monkeypatch.setattr(os, name, lambda: 1000)
-    assert checks.user()[1] is True
-    monkeypatch.setattr(os, call, lambda: 0)
-    assert checks.user()[1] is False
-
-
-def test_a_namespace_that_is_shared_with_the_host_is_found_and_named(checks):
-    own = {name: os.readlink(f"/proc/self/ns/{name}") for name in ("pid", "net")}
-    assert checks.namespaces({"pid": "pid:[1]", "net": "net:[2]"})[1] is True
-    _, passed, detail = checks.namespaces({"pid": "pid:[1]", "net": own["net"]})
-    assert (passed, detail) == (False, "shared: net")
+@pytest.mark.parametrize("name", ["user", "pid", "ipc", "uts", "cgroup", "mnt", "net"])
+def test_a_namespace_that_is_shared_with_the_host_is_found(checks, name):
+    own = os.readlink(f"/proc/self/ns/{name}")
+    assert checks.namespace(name, f"{name}:[1]") == (True, own)
+    assert checks.namespace(name, own) == (False, f"shared with the host: {own}")
 
 
 @pytest.mark.parametrize(
@@ -130,118 +82,211 @@ def test_a_namespace_that_is_shared_with_the_host_is_found_and_named(checks):
 def test_only_init_and_the_relay_may_be_seen(checks, monkeypatch, names, expected):
     own = str(os.getpid())
     monkeypatch.setattr(os, "listdir", lambda _: [name.format(own=own) for name in names])
-    monkeypatch.setattr(os, "readlink", lambda _: own)
-    assert checks.processes()[1] is expected
+    assert checks.processes()[0] is expected
 
 
-def test_the_proc_of_another_namespace_is_found(checks, monkeypatch):
-    monkeypatch.setattr(os, "listdir", lambda _: ["1", str(os.getpid())])
-    monkeypatch.setattr(os, "readlink", lambda _: "4711")
-    assert checks.processes()[1] is False
+PROC = [("/proc", b"/", b"proc", True)]
 
 
 @pytest.mark.parametrize(
-    ("names", "expected"),
-    [(["lo"], True), (["lo", "eth0"], False), (["eth0"], False), ([], False), (["lo", "lo"], False)],
-)
-def test_no_interface_but_loopback_may_exist(checks, monkeypatch, names, expected):
-    monkeypatch.setattr(checks._socket, "if_nameindex", lambda: list(enumerate(names)))
-    assert checks.interfaces()[1] is expected
-
-
-class Kernel:
-    """A kernel's answers to `connect`, by kind of socket; it counts what was tried."""
-
-    def __init__(self, **answers):
-        self.answers = answers
-        self.tried = []
-
-    def socket(self, family, kind):
-        made = "tcp" if kind == 1 else "udp"
-        answer = self.answers[made]
-        if answer == "no protocol":
-            raise OSError("no such protocol")
-        return Socket(self, made, answer)
-
-
-class Socket:
-    def __init__(self, kernel, kind, answer):
-        self.kernel, self.kind, self.answer = kernel, kind, answer
-
-    def setblocking(self, _):
-        pass
-
-    def connect(self, address):
-        self.kernel.tried.append((self.kind, address))
-        if self.answer is not None:
-            raise self.answer
-
-    def close(self):
-        pass
-
-
-NO_ROUTE = OSError(101, "Network is unreachable")
-
-
-@pytest.mark.parametrize(
-    ("answers", "expected"),
+    ("seen", "expected"),
     [
-        ({"udp": NO_ROUTE, "tcp": NO_ROUTE}, True),
-        ({"udp": "no protocol", "tcp": "no protocol"}, True),
-        ({"udp": None, "tcp": NO_ROUTE}, False),
-        ({"udp": NO_ROUTE, "tcp": None}, False),
-        ({"udp": NO_ROUTE, "tcp": BlockingIOError(115, "in progress")}, False),
+        (("7", "7", PROC), True),
+        (("4711", "4711\t7", PROC), False),
+        (("7", "4711\t7", PROC), False),
+        (("4711", "7", PROC), False),
+        (("7", "7", [("/proc", b"/", b"tmpfs", True)]), False),
+        (("7", "7", [("/proc", b"/sub", b"proc", True)]), False),
+        (("7", "7", [*PROC, ("/proc", b"/", b"ext4", False)]), False),
+        (("7", "7", []), False),
     ],
 )
-def test_any_way_out_is_found(checks, monkeypatch, answers, expected):
-    monkeypatch.setattr(checks._socket, "socket", Kernel(**answers).socket)
-    assert checks.outside()[1] is expected
+def test_the_proc_of_another_namespace_is_found(checks, monkeypatch, seen, expected):
+    link, numbers, mounted = seen
+    monkeypatch.setattr(os, "getpid", lambda: 7)
+    monkeypatch.setattr(os, "readlink", lambda _: link)
+    assert checks.proc({**CLOSED, "NSpid": numbers}, mounted)[0] is expected
 
 
-def test_where_there_is_a_route_no_connection_is_begun(checks, monkeypatch):
-    kernel = Kernel(udp=None, tcp=None)
-    monkeypatch.setattr(checks._socket, "socket", kernel.socket)
-    checks.outside()
-    assert [kind for kind, _ in kernel.tried] == ["udp"]
+@pytest.mark.parametrize(("number", "expected"), [(1, True), (0, False), (4711, False)])
+def test_a_relay_that_something_else_than_init_started_is_found(checks, monkeypatch, number, expected):
+    monkeypatch.setattr(os, "getppid", lambda: number)
+    assert checks.parent()[0] is expected
 
 
-def test_only_addresses_where_nobody_answers_are_tried(checks):
-    assert {address for _, address in checks.OUTSIDE} == {"192.0.2.1", "2001:db8::1"}
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [(errno.ENXIO, True), (errno.ENOENT, True), (errno.EACCES, False), (errno.EIO, False), (errno.EMFILE, False)],
+)
+def test_a_terminal_is_absent_only_where_the_kernel_says_so(checks, refusing, number, expected):
+    refusing(os, "open", number)
+    assert checks.terminal()[0] is expected
 
 
-def test_a_secret_that_exists_is_found_and_named(checks, tmp_path):
-    (tmp_path / "here").touch()
-    name, passed, detail = checks.probes([str(tmp_path / "absent"), str(tmp_path / "here")])
-    assert (name, passed, detail) == ("secrets absent", False, str(tmp_path / "here"))
-    assert checks.probes([str(tmp_path / "absent"), str(tmp_path / "here" / "below")])[1] is True
+def test_a_terminal_that_controls_the_session_is_found(checks, monkeypatch):
+    really = os.open
+    monkeypatch.setattr(os, "open", lambda _, flags: really(os.devnull, flags))
+    assert checks.terminal() == (False, "/dev/tty can be opened")
 
 
-def test_a_dangling_link_with_a_secrets_name_counts(checks, tmp_path):
-    (tmp_path / "link").symlink_to("nowhere")
-    assert checks.exists(str(tmp_path / "link")) is True
+def test_a_host_name_that_can_be_set_is_found(checks, refusing):
+    refusing(checks._socket, "sethostname", errno.EPERM)
+    assert checks.host_name()[0] is True
+    refusing(checks._socket, "sethostname")
+    assert checks.host_name()[0] is False
 
 
-def test_a_name_that_may_not_be_looked_up_counts(checks, monkeypatch):
-    def refuse(_):
-        raise PermissionError(13, "no")
+@pytest.mark.parametrize("name", ["shm", "sem", "msg"])
+def test_an_object_of_system_v_is_found_in_any_of_the_three_tables(checks, monkeypatch, name):
+    tables = {f"/proc/sysvipc/{kind}": b"key id\n" for kind in ("shm", "sem", "msg")}
+    monkeypatch.setattr(checks, "read", lambda path: tables[path])
+    assert checks.system_v() == (True, "none")
+    tables[f"/proc/sysvipc/{name}"] += b"0 7\n"
+    assert checks.system_v() == (False, name)
 
-    monkeypatch.setattr(os, "lstat", refuse)
-    assert checks.exists("/secret") is True
+
+def test_a_kernel_without_system_v_objects_has_none(checks, refusing):
+    refusing(checks, "read", errno.ENOENT)
+    assert checks.system_v()[0] is True
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"), [(errno.EROFS, True), (errno.EACCES, False), (errno.EOPNOTSUPP, False), (None, False)]
+)
+def test_the_root_is_sealed_only_where_it_is_read_only(checks, refusing, number, expected):
+    refusing(checks, "create", value=None if number is None else OSError(number, "no"))
+    assert checks.sealed()[0] is expected
+
+
+def test_a_directory_granted_for_reading_that_can_be_written_is_found_and_nothing_stays_in_it(checks, tmp_path):
+    passed, detail = checks.unwritable([str(tmp_path)])
+    assert passed is False
+    assert str(tmp_path) in detail
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"), [(errno.EROFS, True), (errno.EACCES, True), (errno.EOPNOTSUPP, False), (errno.EIO, False)]
+)
+def test_a_grant_for_reading_is_read_only_only_where_the_kernel_says_so(checks, refusing, number, expected):
+    refusing(os, "open", number)
+    assert checks.unwritable(["/grant"])[0] is expected
+
+
+def test_of_many_grants_for_reading_the_first_sixteen_directories_are_tried(checks, monkeypatch):
+    tried = []
+
+    def create(path):
+        tried.append(path)
+        return OSError(errno.ENOTDIR if path.startswith("/file") else errno.EROFS, "no")
+
+    monkeypatch.setattr(checks, "create", create)
+    assert checks.unwritable(["/file", *(f"/{number}" for number in range(40))]) == (True, "16 tried")
+    assert tried == ["/file", *(f"/{number}" for number in range(16))]
+
+
+@pytest.mark.parametrize(
+    ("granted", "looked_at"),
+    [
+        ({}, []),
+        ({"read_only": []}, ["/tmp", "/dev/shm"]),
+        ({"read_only": ["/tmp"]}, ["/dev/shm"]),
+        ({"read_only": ["/tmp/x"], "writable": ["/dev/shm"]}, ["/tmp"]),
+    ],
+)
+def test_a_directory_in_memory_that_a_grant_replaces_is_not_looked_at(checks, granted, looked_at):
+    assert checks.scratch({**ORDERS, **granted}) == looked_at
+
+
+def test_a_descriptor_that_nobody_declared_is_found_and_named(checks):
+    declared = [int(name) for name in os.listdir("/proc/self/fd")]
+    assert checks.descriptors(declared)[0] is True
+    extra = os.open("/", os.O_RDONLY)
+    try:
+        assert checks.descriptors([number for number in declared if number != extra]) == (False, str(extra))
+    finally:
+        os.close(extra)
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (errno.EROFS, True),
+        (errno.EACCES, True),
+        (errno.EPERM, True),
+        (errno.ENOENT, True),
+        (errno.EMFILE, False),
+        (errno.EIO, False),
+    ],
+)
+def test_a_setting_is_closed_only_where_the_kernel_says_so(checks, refusing, number, expected):
+    refusing(os, "open", number)
+    assert checks.settings(["/proc/sys/kernel/core_pattern"])[0] is expected
+
+
+def test_a_setting_that_opens_for_writing_is_found_and_left_as_it_is(checks, tmp_path):
+    setting = tmp_path / "core_pattern"
+    setting.write_text("core")
+    assert checks.settings([str(setting)]) == (False, str(setting))
+    assert setting.read_text() == "core"
 
 
 def test_nothing_is_checked_where_nothing_is_confined(checks):
     assert checks.run({"confined": False}) == []
 
 
-@pytest.mark.parametrize(("network", "more"), [("isolated", {"loopback only", "outside unreachable"}), ("open", set())])
-def test_every_check_that_applies_is_made(checks, network, more):
-    orders = {"confined": True, "namespaces": {}, "writable": [], "network": network, "probes": []}
-    always = {
-        "unprivileged user",
-        "no capability",
-        "own namespaces",
-        "own processes",
-        "read-only but for grants",
-        "secrets absent",
+@pytest.mark.parametrize("failure", [OSError(errno.EMFILE, "Too many open files"), ValueError("x"), KeyError("Uid")])
+def test_a_check_that_cannot_be_tried_fails(checks, failure):
+    def broken(_):
+        raise failure
+
+    name, passed, detail = checks.tried("some check", broken, (1,))
+    assert (name, passed) == ("some check", False)
+    assert "could not be tried" in detail
+
+
+def names(checks, **changes):
+    return [name for name, _, _ in checks.plan({**ORDERS, **changes})]
+
+
+def test_every_start_makes_at_least_twenty_checks_each_with_a_name_of_its_own(checks):
+    for network in ("isolated", "open"):
+        made = names(checks, network=network, **ASKED)
+        assert len(made) == len(set(made)) >= 20
+
+
+def test_with_an_open_network_what_cannot_hold_there_is_left_out_and_nothing_else(checks):
+    left_out = set(names(checks, **ASKED)) - set(names(checks, network="open", **ASKED))
+    assert left_out == {
+        "loopback only",
+        "no route outside: IPv4",
+        "no route outside: IPv6",
+        "no connection outside: IPv4",
+        "no connection outside: IPv6",
+        "no resolver",
+        "no socket name of the host",
+        "declared ports answer",
+        "no other port open",
     }
-    assert {name for name, _, _ in checks.run(orders)} == always | more
+
+
+@pytest.mark.parametrize(
+    ("order", "made"),
+    [
+        ("read_only", {"grants for reading read-only", "scratch fresh: /tmp", "scratch fresh: /dev/shm"}),
+        ("descriptors", {"declared descriptors only"}),
+        ("settings", {"kernel settings closed"}),
+        ("sockets", {"no socket of the host"}),
+        ("ports", {"declared ports answer", "no other port open"}),
+    ],
+)
+def test_an_order_that_is_not_given_leaves_out_its_own_checks_alone(checks, order, made):
+    without = {name: given for name, given in ASKED.items() if name != order}
+    assert set(names(checks, **ASKED)) - set(names(checks, **without)) == made
+
+
+def test_every_planned_check_is_made_and_says_what_it_saw(checks):
+    orders = {**ORDERS, **ASKED}
+    made = checks.run(orders)
+    assert [name for name, _, _ in made] == [name for name, _, _ in checks.plan(orders)]
+    assert all(detail for _, _, detail in made)

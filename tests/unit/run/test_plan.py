@@ -41,7 +41,6 @@ def test_a_plan_that_is_fit_creates_nothing_either(run: Any) -> None:
 @pytest.mark.parametrize(
     ("setting", "named"),
     [
-        ("environment.packages=[numpy]", "environment.packages"),
         ("environment.image=debian", "environment.image"),
         ("environment.runner=host", "environment.runner: host"),
         ("agent.name=react", "agent.name: react"),
@@ -232,3 +231,7 @@ def test_an_allowlist_is_an_isolated_network_with_hosts(run: Any) -> None:
     plan = run.plan("environment.network=allowlist", "environment.allowed_hosts=[api.example.com]")
     sandbox = task.sandbox(plan.config, work="/work", adapter=None, secrets=())
     assert (sandbox.network, sandbox.allowed_hosts) == (Network.ISOLATED, ("api.example.com",))
+
+
+def test_a_package_that_is_nowhere_is_refused_with_its_name(run: Any) -> None:
+    assert "surely-absent" in refused(run, "environment.packages=[surely-absent]")
