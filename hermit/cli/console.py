@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
@@ -121,7 +122,7 @@ def print_findings(findings: Iterable[check.Finding], *, fit: bool) -> None:
     """What a check found, for a person: a table, then each cure on lines of its own, to be copied whole."""
     kept = tuple(findings)
     table = Table("", "what", "found", box=None, pad_edge=False)
-    for finding in kept:
+    for finding in _shortened(kept):
         mark = MARKS[None if not finding.ok and not finding.needed else finding.ok]
         table.add_row(mark, escape(finding.name), escape(finding.found))
     console = out()
@@ -130,6 +131,24 @@ def print_findings(findings: Iterable[check.Finding], *, fit: bool) -> None:
         names = ", ".join(finding.name for finding in kept if not finding.ok and finding.cure == cure)
         console.print(f"\n{names}:\n  {cure}", markup=False)
     console.print("\nThis machine is fit." if fit else "\nThis machine is not fit.", markup=False)
+
+
+def _shortened(findings: Iterable[check.Finding]) -> list[check.Finding]:
+    """A group of which everything is as it has to be takes one line; what is not keeps its own."""
+    shown: list[check.Finding] = []
+    good: dict[str, int] = {}
+    for finding in findings:
+        if not finding.group or not finding.ok:
+            shown.append(finding)
+            continue
+        if finding.group not in good:
+            shown.append(replace(finding, name=finding.group))
+        good[finding.group] = good.get(finding.group, 0) + 1
+    counted = (
+        replace(each, found=f"{good[each.name]} checks from inside passed") if each.group and each.ok else each
+        for each in shown
+    )
+    return list(counted)
 
 
 def usage_message(error: Exception) -> str | None:

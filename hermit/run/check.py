@@ -42,6 +42,7 @@ class Finding:
         found: What was found.
         cure: The command that cures it, where it is not.
         needed: Whether Hermit can do without it.
+        group: What it is a part of, for whoever shows many of them in one line.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Finding:
     found: str
     cure: str = ""
     needed: bool = True
+    group: str = ""
 
 
 def machine(environ: Mapping[str, str]) -> Iterator[Finding]:
@@ -78,7 +80,7 @@ def _sandboxes() -> Iterator[Finding]:
 
 def _from_inside(record: Record) -> Iterator[Finding]:
     for check in record.checks:
-        yield Finding(check.name, check.passed, check.detail)
+        yield Finding(check.name, check.passed, check.detail, group="isolation")
     holds = {name: held_by for name, _, held_by in record.limits}["pids"]
     held = not holds.startswith("nothing")
     cure = "run as an unprivileged user, or use --runtime image"

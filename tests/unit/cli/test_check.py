@@ -50,13 +50,24 @@ def test_an_unfit_machine_is_exit_3_with_each_cure_whole_on_a_line(
     assert "[b]thing[/]" in said.out
 
 
+def test_a_group_takes_one_line_for_what_is_right_and_one_for_each_thing_that_is_not(
+    hermit: Callable[..., Any], machine: Callable[..., None]
+) -> None:
+    right = tuple(Finding(f"check {number}", True, "as it has to be", group="isolation") for number in range(40))
+    machine((*right, Finding("loopback only", False, "eth0", "run it elsewhere", group="isolation")))
+    said = hermit("check")
+    assert "40 checks from inside passed" in said.out
+    assert "check 7" not in said.out
+    assert "loopback only" in said.out
+
+
 def test_json_says_the_same_and_nothing_else(hermit: Callable[..., Any], machine: Callable[..., None]) -> None:
     machine(UNFIT)
     said = hermit("check", "--json")
     assert said.code == 3
     assert said.document["fit"] is False
     assert [finding["name"] for finding in said.document["findings"]] == ["sandbox", "engine", "[b]thing[/]"]
-    assert set(said.document["findings"][0]) == {"name", "ok", "found", "cure", "needed"}
+    assert set(said.document["findings"][0]) == {"name", "ok", "found", "cure", "needed", "group"}
 
 
 def test_with_a_config_one_attempt_is_made(
