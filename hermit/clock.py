@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 from hermit.errors import SandboxError
 
@@ -14,6 +15,40 @@ START_S = 60.0
 # After TERM a command has this long, and after KILL the kernel has this long to prove that nothing is left.
 GRACE_S = 1.0
 KILL_S = 2.0
+
+
+class Watchdog(Protocol):
+    """Looks at a sandbox from time to time, and ends it where it holds too much."""
+
+    @property
+    def struck(self) -> object | None:
+        """Why it ended the sandbox, ``None`` while it has not."""
+
+    def remaining(self) -> float | None:
+        """Seconds until it wants to look, ``None`` for never."""
+
+    def tick(self) -> None:
+        """Looks if it is time."""
+
+
+@dataclass(frozen=True)
+class Guards:
+    """What else may end a command: a descriptor that becomes readable when it must end, and a watchdog."""
+
+    alarm: int | None = None
+    watchdog: Watchdog | None = None
+
+    def within(self, seconds: float | None) -> float | None:
+        """How long there is nothing to do, if it is ``seconds`` for everybody else."""
+        own = None if self.watchdog is None else self.watchdog.remaining()
+        return seconds if own is None else own if seconds is None else min(own, seconds)
+
+    def tick(self) -> bool:
+        """Whether the watchdog has just struck."""
+        if self.watchdog is None or self.watchdog.struck is not None:
+            return False
+        self.watchdog.tick()
+        return self.watchdog.struck is not None
 
 
 class Clock:
@@ -47,7 +82,7 @@ class Clock:
     def cancel(self) -> None:
         """The run is given up: everything is killed at once."""
         self.cancelled = True
-        self._strike()
+        self.strike()
 
     def tick(self, *, running: bool) -> None:
         """Moves on when the moment has come.
@@ -56,7 +91,7 @@ class Clock:
             SandboxError: The sandbox did not start in time, or did not end after KILL.
         """
         if not running and self._phase != "killed":
-            self._strike()  # what still holds a descriptor has outlived its sandbox
+            self.strike()  # what still holds a descriptor has outlived its sandbox
         if self._phase == "start" and self._ready():
             self._phase = "run"
             self._due = None if self._wall_s is None else time.monotonic() + self._wall_s
@@ -69,7 +104,7 @@ class Clock:
             self._ask(b"T")
             self._phase, self._due = "asked", time.monotonic() + GRACE_S
         elif self._phase == "asked":
-            self._strike()
+            self.strike()
         else:
             raise SandboxError(
                 f"processes of the sandbox were alive {KILL_S:g} s after KILL",
@@ -77,7 +112,8 @@ class Clock:
                 cure="look for processes in state D; the machine may have to be restarted",
             )
 
-    def _strike(self) -> None:
+    def strike(self) -> None:
+        """Kills everything at once."""
         self._ask(b"K")
         self._kill()
         self._phase, self._due = "killed", time.monotonic() + KILL_S

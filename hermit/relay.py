@@ -18,7 +18,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from hermit.clock import Clock
+from hermit.clock import Clock, Guards
 from hermit.domain.command import Outcome, Stream
 from hermit.domain.record import Check
 from hermit.errors import Interrupted, SandboxError
@@ -63,6 +63,7 @@ class Said:
     ready: bool = False
     refused: bool = False
     failed: str = ""
+    full: tuple[str, ...] = ()
     end: tuple[int, float, float] | None = None
 
     def hear(self, line: bytes) -> None:
@@ -81,6 +82,8 @@ class Said:
                 self.refused = True
             case ["failed", reason]:
                 self.failed = reason
+            case ["full", *paths]:
+                self.full = tuple(paths)
             case ["end", status, cpu_s, max_rss_kb] if 0 <= int(status) < 1 << 16:
                 self.end = (int(status), float(cpu_s), int(max_rss_kb) / 1024)
             case _:
@@ -146,6 +149,8 @@ class Line:
         self.said = Said()
         self.limits = orders.limits
         self._cancel = cancel
+        self._apart = {cancel} - {None}
+        self.alarmed = False
         self._near = contextlib.ExitStack()
         self._far = contextlib.ExitStack()
         self._selector = selectors.DefaultSelector()
@@ -172,6 +177,7 @@ class Line:
             "env": orders.env,
             "cwd": orders.cwd,
             "limits": orders.rlimits,
+            "scratch_mb": orders.limits.tmp_mb,
             "checks": orders.checks,
             "framework": orders.framework,
             "search": list(orders.search),
@@ -223,7 +229,13 @@ class Line:
         """What the sandbox's own programs wrote to their standard error."""
         return bytes(self._sinks["diagnosis"].kept).decode("utf-8", "replace").strip()
 
-    def follow(self, process: subprocess.Popen[bytes], *, kill: Callable[[], None]) -> Outcome:
+    def follow(
+        self,
+        process: subprocess.Popen[bytes],
+        *,
+        kill: Callable[[], None],
+        guards: Guards = Guards(),  # noqa: B008 - a frozen value
+    ) -> Outcome:
         """Watches until the process and every descriptor have ended.
 
         Raises:
@@ -237,19 +249,21 @@ class Line:
         self._selector.register(ended, selectors.EVENT_READ, None)
         if self._cancel is not None:
             self._selector.register(self._cancel, selectors.EVENT_READ, watch.cancel)
+        if guards.alarm is not None:
+            self._apart.add(guards.alarm)
+            self._selector.register(guards.alarm, selectors.EVENT_READ, None)
         running = True
         try:
             while running or self._open():
-                for key, _ in self._selector.select(watch.remaining(running=running)):
+                for key, _ in self._selector.select(guards.within(watch.remaining(running=running))):
                     if key.fd == ended:
                         self._selector.unregister(ended)
                         process.wait()
                         running = False
-                    elif key.fd == self._cancel:
-                        self._selector.unregister(self._cancel)
-                        watch.cancel()
                     else:
-                        self._read(key.fd, key.data)
+                        self._attend(key, watch)
+                if running and guards.tick():
+                    watch.strike()
                 watch.tick(running=running)
         except BaseException:
             kill()
@@ -301,7 +315,18 @@ class Line:
         self._selector.register(descriptor, selectors.EVENT_READ, take)
 
     def _open(self) -> bool:
-        return any(key.fd != self._cancel for key in self._selector.get_map().values())
+        return any(key.fd not in self._apart for key in self._selector.get_map().values())
+
+    def _attend(self, key: selectors.SelectorKey, watch: Clock) -> None:
+        if key.fd not in self._apart:
+            self._read(key.fd, key.data)
+            return
+        self._selector.unregister(key.fd)
+        if key.fd == self._cancel:
+            watch.cancel()
+        else:
+            self.alarmed = True
+            watch.strike()
 
     def _read(self, descriptor: int, take: Callable[[bytes], None] | _Handover) -> None:
         if isinstance(take, _Handover):

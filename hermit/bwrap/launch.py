@@ -30,10 +30,13 @@ from typing import TYPE_CHECKING
 
 from hermit import proc, relay
 from hermit.bwrap import argv, cover, prepare, python, reach, system
-from hermit.bwrap.cgroup import PidsGroup
+from hermit.bwrap.cgroup import MEMORY, Group
 from hermit.bwrap.prepare import Prepared
+from hermit.bwrap.reason import Evidence, reason
 from hermit.bwrap.status import Status, verdict
-from hermit.clock import KILL_S
+from hermit.bwrap.watchdog import Watchdog
+from hermit.clock import KILL_S, Guards
+from hermit.domain.limits import WATCHDOG
 from hermit.domain.network import Network
 from hermit.errors import SandboxError
 from hermit.relay import Line, Streams
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from hermit.domain.command import Command, Outcome
+    from hermit.domain.limits import Limits
     from hermit.domain.python import Python
     from hermit.domain.record import Record
     from hermit.domain.sandbox import Sandbox
@@ -84,16 +88,18 @@ class Bubblewrap:
         prepared = self._prepare(sandbox, command, environ)
         # bubblewrap, its init, the relay and its listening thread count too; the bound is the command's.
         pids = None if sandbox.limits.pids is None else sandbox.limits.pids + OWN_PROCESSES
-        with PidsGroup.make(pids) as group, reach.served(prepared.reached, environ) as server:
-            orders = prepared.orders(pids=None if group.holds else pids)
-            record = prepared.record(version=self.version, pids=group.held_by)
+        with Group.make(sandbox.limits, pids=pids) as group, reach.served(prepared.reached, environ) as server:
+            orders = prepared.orders(pids=None if group.pids else pids)
+            record = prepared.record(
+                version=self.version, pids=group.pids_held_by, memory=MEMORY if group.memory else WATCHDOG
+            )
             take = server.take if server is not None else None
             with Line(prepared.command, orders, streams, cancel=cancel, take_sockets=take) as line:
-                start = _Start(self.program, line, group)
+                start = _Start(self.program, line, group, limits=sandbox.limits)
                 ended = "it did not start"
                 try:
                     outcome = start.run(sandbox, prepared.plan, self.python.executable)
-                    ended = relay.ending(outcome)
+                    ended = start.ending(outcome)
                 except BaseException as failure:
                     ended = f"{type(failure).__name__}: {failure}"
                     raise
@@ -194,13 +200,17 @@ class Bubblewrap:
 class _Start:
     """The life of one bubblewrap process."""
 
-    def __init__(self, program: str, line: Line, group: PidsGroup) -> None:
+    def __init__(self, program: str, line: Line, group: Group, *, limits: Limits) -> None:
         self._program = program
         self._line = line
         self._group = group
         self._status = Status()
         self._process: subprocess.Popen[bytes] | None = None
         self._init: int | None = None
+        self._limits = limits
+        self._watchdog: Watchdog | None = None
+        if limits.memory_mb is not None and not group.memory:
+            self._watchdog = Watchdog(limits.memory_mb, self._kill, scratch_mb=limits.tmp_mb)
         self.empty = False
 
     def run(self, sandbox: Sandbox, plan: tuple[argv.Operation, ...], executable: str) -> Outcome:
@@ -234,15 +244,33 @@ class _Start:
             except OSError as error:
                 raise SandboxError(f"{self._program}: {error.strerror}", cause="bubblewrap") from None
         line.started()
+        alarm = self._group.alarm()
         try:
-            outcome = line.follow(self._process, kill=self._kill)
+            outcome = line.follow(self._process, kill=self._kill, guards=Guards(alarm, self._watchdog))
         finally:
+            if alarm is not None:
+                os.close(alarm)
             self._prove_empty()
         return verdict(line.said, outcome, complaints=line.complaints(), code=self._process.returncode)
 
     def evidence(self, record: Record, ended: str) -> Record:
         """The record, with what was seen and how it ended."""
         return replace(record, checks=tuple(self._line.said.checks), ended=ended, empty=self.empty)
+
+    def ending(self, outcome: Outcome) -> str:
+        """How the command ended, and which bound ended it.
+
+        Raises:
+            SandboxError: The machine had no memory left, and the sandbox was not what filled it.
+        """
+        strike = self._watchdog.struck if self._watchdog is not None else None
+        evidence = Evidence(
+            counted=self._group.counted(), alarmed=self._line.alarmed, strike=strike, full=self._line.said.full
+        )
+        ended = reason(outcome, self._limits, evidence)
+        if ended.reason == "machine memory":
+            raise SandboxError(str(ended), cause="machine memory", cure="run fewer sandboxes at once")
+        return f"{relay.ending(outcome)} ({ended})" if ended.reason else relay.ending(outcome)
 
     def _heard(self, data: bytes) -> None:
         self._status.take(data)
@@ -251,6 +279,8 @@ class _Start:
             return
         with contextlib.suppress(ProcessLookupError):  # ended already: then the namespace is gone too
             self._init = os.pidfd_open(pid)
+            if self._watchdog is not None:
+                self._watchdog.watch(pid)
 
     def _kill(self) -> None:
         if self._init is not None:

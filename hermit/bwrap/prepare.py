@@ -84,7 +84,7 @@ class Prepared:
             env=self.env,
             cwd=sandbox.paths.cwd(sandbox.cwd),
             limits=sandbox.limits,
-            rlimits=sandbox.limits.set_inside(pids=pids),
+            rlimits=sandbox.limits.set_inside(pids=pids, whole=True),
             checks=checks,
             framework=os.path.dirname(self.python.package),
             search=self.search,
@@ -97,8 +97,8 @@ class Prepared:
         granted = [bind.target for bind in self.sandbox.mounts]
         return [path for path in SOCKETS if not any(contains(target, path) for target in granted)]
 
-    def record(self, *, version: str, pids: str) -> Record:
-        """The evidence so far; ``pids`` says what holds the bound on processes."""
+    def record(self, *, version: str, pids: str, memory: str) -> Record:
+        """The evidence so far; ``pids`` and ``memory`` say what holds those bounds."""
         unknown = (f"hide: nothing is called {name} here" for name in self.hidden.unknown)
         return Record(
             role=self.sandbox.role,
@@ -109,7 +109,7 @@ class Prepared:
             variables=tuple(sorted(self.env)),
             network=self.sandbox.network.value,
             reaches=self.reached.lines,
-            limits=self.sandbox.limits.held(pids=pids),
+            limits=self.sandbox.limits.held(pids=pids, memory=memory),
             warnings=(*unknown, *self.reached.warnings),
         )
 

@@ -134,10 +134,12 @@ class EvolverAccessConfig(Section):
 class ResourcesConfig(Section):
     """The bounds of an acting call; null leaves the sandbox its own default."""
 
-    memory_mb: Count | None = Field(default=None, description="MiB of data each process may hold.")
+    memory_mb: Count | None = Field(default=None, description="MiB the whole sandbox may hold.")
     file_mb: Count | None = Field(default=None, description="MiB each file may grow to.")
     cpu_s: Count | None = Field(default=None, description="Processor seconds each process may use.")
     pids: Count | None = Field(default=None, description="Processes and threads the sandbox may hold at once.")
+    open_files: Count | None = Field(default=None, description="Files each process may hold open.")
+    disk_mb: Count | None = Field(default=None, description="MiB of `/tmp` and of `/dev/shm`.")
 
 
 class EnvironmentConfig(Section):

@@ -26,6 +26,7 @@ import checks
 import command
 import family
 import forward
+import limits
 
 REFUSED = 71  # any code would do: the host goes by the report
 
@@ -96,6 +97,7 @@ def main(job_descriptor: int) -> int:
         return REFUSED
     _thread.start_new_thread(listen, (job["report"],))
     status = wait_for(child)
+    report.say("full", *limits.full(job["scratch_mb"]))
     family.end_all()
     cpu_s, max_rss_kb = family.usage()
     report.say("end", str(status), f"{cpu_s:.6f}", str(max_rss_kb))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import functools
 import resource
 import socket
 import threading
@@ -167,9 +168,10 @@ class Service:
             self._room.left -= 1
             task = self._loop.create_task(self._carry(sock))
             self._tasks.add(task)
-            task.add_done_callback(self._forget)
+            task.add_done_callback(functools.partial(self._forget, sock))
 
-    def _forget(self, task: asyncio.Task[None]) -> None:
+    def _forget(self, sock: socket.socket, task: asyncio.Task[None]) -> None:
+        sock.close()  # a task that was cancelled before it began never took it
         self._tasks.discard(task)
         self._room.give_back()
 
@@ -187,8 +189,6 @@ class Service:
         finally:
             for side in sides:
                 side.reset()
-            if not sides:
-                sock.close()
 
     async def _forward(self, sock: socket.socket, target: Tcp | Unix, *, sides: list[Side]) -> None:
         try:

@@ -69,7 +69,7 @@ def alive(field):
 
 def run(field, ending):
     # Without a bound on processes there is no control group, which a survivor would keep from being removed.
-    sandbox = field.sandbox(limits=Limits(wall_s=1.0, pids=None))
+    sandbox = field.sandbox(limits=Limits(wall_s=1.0, pids=None, memory_mb=None))
     return field.run(sandbox, "python", "-c", SURVIVOR + ending, str(field.work))
 
 
@@ -115,7 +115,7 @@ from hermit.domain.command import Command
 from hermit.domain.limits import Limits
 from hermit.domain.sandbox import Sandbox
 work = sys.argv[1]
-sandbox = Sandbox(write=(work,), limits=Limits(pids=None, wall_s=60))
+sandbox = Sandbox(write=(work,), limits=Limits(pids=None, memory_mb=None, wall_s=60))
 sandboxes.preflight().run(sandbox, Command(argv=("python", "-c", sys.argv[2], work)), keep=lambda _: None)
 """
 

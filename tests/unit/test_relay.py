@@ -197,12 +197,6 @@ def test_a_command_that_could_not_start_has_the_shells_code_and_the_reason():
     assert relay.unstartable(Said(), Outcome(code=0)) is None
 
 
-def test_only_the_bounds_that_are_given_are_set_inside():
-    assert Limits().set_inside(pids=None) == {}
-    limits = Limits(memory_mb=1, file_mb=2, cpu_s=3)
-    assert limits.set_inside(pids=4) == {"memory_mb": 1, "file_mb": 2, "cpu_s": 3, "pids": 4}
-
-
 def test_a_record_says_what_holds_each_bound():
     held = {name: held_by for name, _, held_by in Limits(memory_mb=1).held(pids="cgroup pids")}
     assert held["memory_mb"] == "rlimit data, each process"

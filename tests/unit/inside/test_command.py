@@ -89,7 +89,7 @@ def test_limits_are_set_soft_and_hard_and_no_core_is_written(inside, child):
         return [resource.getrlimit(getattr(resource, name)) for name in names]
 
     mib = 1 << 20
-    assert child(bounds) == repr([(0, 0), (900 * mib, 900 * mib), (2 * mib, 2 * mib), (7, 7), (3000, 3000)])
+    assert child(bounds) == repr([(0, 0), (900 * mib, 900 * mib), (2 * mib, 2 * mib), (7, 8), (3000, 3000)])
 
 
 def test_a_bound_that_is_already_lower_stays(inside, child):
