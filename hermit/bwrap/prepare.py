@@ -35,7 +35,6 @@ SETTINGS = (
     "/proc/sys/net/ipv4/ip_forward",
     "/proc/sys/fs/binfmt_misc/register",
     "/proc/sysrq-trigger",
-    "/proc/pressure/memory",
 )
 
 

@@ -21,7 +21,7 @@ USERS = ("passwd", "group")
 
 
 # What of a fresh /proc the real root user can write, capabilities or none: the settings of the whole kernel.
-KERNEL_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/pressure")
+KERNEL_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger")
 
 
 def shields(uid: int) -> tuple[Operation, ...]:
