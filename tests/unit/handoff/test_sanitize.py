@@ -326,6 +326,10 @@ def test_a_directory_whose_entries_vanish_during_the_copy_is_copied_without_them
 
 def test_the_copy_overwrites_nothing_that_is_there(tree: Any) -> None:
     (tree.work / "f").write_text("new")
-    (tree.into / "f").symlink_to("/etc/passwd")
+    # A file of the test's own: with the protection off the copy would go through the link.
+    victim = tree.work.parent / "victim"
+    victim.write_text("old")
+    (tree.into / "f").symlink_to(victim)
     with pytest.raises(FileExistsError):
         tree.copy()
+    assert victim.read_text() == "old"
