@@ -380,10 +380,12 @@ class Line:
 
 
 def ending(outcome: Outcome) -> str:
-    """How a command ended, in a few words."""
+    """How a command ended, in a few words, and which bound ended it."""
     if outcome.timed_out:
-        return f"stopped after {outcome.wall_s:.1f} s"
-    return f"signal {outcome.signal}" if outcome.code is None else f"exit {outcome.code}"
+        words = f"stopped after {outcome.wall_s:.1f} s"
+    else:
+        words = f"signal {outcome.signal}" if outcome.code is None else f"exit {outcome.code}"
+    return f"{words} ({outcome.limit}: {outcome.evidence})" if outcome.limit else words
 
 
 def unstartable(said: Said, outcome: Outcome) -> Outcome | None:

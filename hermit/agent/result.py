@@ -19,7 +19,8 @@ class Failure:
     """How a worker failed.
 
     Args:
-        cause: ``exception``, ``exit``, ``signal``, ``timeout``, or ``result`` for a wrong, oversized or missing one.
+        cause: ``exception``, ``exit``, ``signal``, ``timeout``, the bound that ended it (``memory``, ``cpu``, ``pids``,
+            ``file size``, ``disk``), or ``result`` for a wrong, oversized or missing one.
         error: What happened, on one line.
         trace: The traceback, where there is one.
     """
@@ -55,6 +56,8 @@ def _read(said: Any) -> dict[str, Any] | Failure:
 
 
 def _died(outcome: Outcome) -> Failure:
+    if outcome.limit:
+        return Failure(outcome.limit, f"it was ended by its bound: {outcome.evidence}")
     if outcome.signal:
         try:
             name = signal.Signals(outcome.signal).name

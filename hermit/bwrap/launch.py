@@ -98,8 +98,8 @@ class Bubblewrap:
                 start = _Start(self.program, line, group, limits=sandbox.limits)
                 ended = "it did not start"
                 try:
-                    outcome = start.run(sandbox, prepared.plan, self.python.executable)
-                    ended = start.ending(outcome)
+                    outcome = start.judged(start.run(sandbox, prepared.plan, self.python.executable))
+                    ended = relay.ending(outcome)
                 except BaseException as failure:
                     ended = f"{type(failure).__name__}: {failure}"
                     raise
@@ -257,20 +257,22 @@ class _Start:
         """The record, with what was seen and how it ended."""
         return replace(record, checks=tuple(self._line.said.checks), ended=ended, empty=self.empty)
 
-    def ending(self, outcome: Outcome) -> str:
-        """How the command ended, and which bound ended it.
+    def judged(self, outcome: Outcome) -> Outcome:
+        """The outcome, with the bound that ended the command.
 
         Raises:
             SandboxError: The machine had no memory left, and the sandbox was not what filled it.
         """
         strike = self._watchdog.struck if self._watchdog is not None else None
+        if outcome.code == 0 and strike is None and not self._line.alarmed:
+            return outcome  # no bound ended it, and nobody has to be asked
         evidence = Evidence(
             counted=self._group.counted(), alarmed=self._line.alarmed, strike=strike, full=self._line.said.full
         )
         ended = reason(outcome, self._limits, evidence)
         if ended.reason == "machine memory":
             raise SandboxError(str(ended), cause="machine memory", cure="run fewer sandboxes at once")
-        return f"{relay.ending(outcome)} ({ended})" if ended.reason else relay.ending(outcome)
+        return replace(outcome, limit=ended.reason, evidence=ended.evidence)
 
     def _heard(self, data: bytes) -> None:
         self._status.take(data)

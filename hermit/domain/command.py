@@ -59,6 +59,8 @@ class Outcome:
         code: The exit code, ``None`` where a signal ended the command.
         signal: The number of the signal that ended it, 0 where it exited.
         timed_out: Whether the wall clock ended it.
+        limit: Which bound ended it, such as ``memory``; empty where none did, or none can be shown to have.
+        evidence: What shows that.
         stdout: What it wrote to standard output.
         stderr: What it wrote to standard error.
         result: What a worker handed back, ``None`` where it handed back nothing or more than allowed.
@@ -71,6 +73,8 @@ class Outcome:
     code: int | None = None
     signal: int = 0
     timed_out: bool = False
+    limit: str = ""
+    evidence: str = ""
     stdout: Stream = Stream()
     stderr: Stream = Stream()
     result: bytes | None = None
