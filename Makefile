@@ -1,6 +1,6 @@
 # The commands of this project; `make` alone prints them.
 .DEFAULT_GOAL := menu
-.PHONY: menu setup demo image engine test check lint types bench clean
+.PHONY: menu setup demo image engine test check lint types mutants bench clean
 
 HERMIT := .venv/bin/hermit
 PYTHON := .venv/bin/python
@@ -15,6 +15,7 @@ menu:
 	@echo 'make check   lint, types and all tests'
 	@echo 'make lint    ruff and shellcheck'
 	@echo 'make types   mypy'
+	@echo 'make mutants switch each protection off in turn, and show which test notices'
 	@echo 'make bench   what a sandbox costs, in ratios to bare bubblewrap and a bare process'
 	@echo 'make clean   remove what setup and the runs made; images stay'
 
@@ -43,6 +44,9 @@ lint: setup
 types: setup
 	$(PYTHON) -m mypy
 	cd hermit/inside && ../../$(PYTHON) -m mypy --config-file= --no-namespace-packages --no-site-packages --strict --cache-dir ../../.mypy_cache/inside *.py
+
+mutants: setup
+	$(PYTHON) tests/mutants.py
 
 bench: setup
 	$(PYTHON) benchmarks/start.py

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import glob
 import os
 import subprocess
 from pathlib import Path
@@ -58,7 +59,10 @@ def engine() -> engines.Engine:
 def left_behind() -> set[str]:
     """Everything of ours that could outlive a test: containers, mounts, processes, control groups, scratch."""
     found = {f"directory {path}" for path in Path("/tmp").glob("hermit-*")}
-    found |= {f"control group {path}" for path in Path("/sys/fs/cgroup").glob("*/**/hermit-*")}
+    for hierarchy in ("memory", "pids"):
+        found |= {
+            f"control group {path}" for path in glob.glob(f"/sys/fs/cgroup/{hierarchy}/**/hermit-*", recursive=True)
+        }
     mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     found |= {f"mount {line.split()[4]}" for line in mounts if "hermit" in line.split()[4]}
     for entry in Path("/proc").iterdir():

@@ -12,9 +12,12 @@ from dataclasses import replace
 import pytest
 
 from hermit import proc, relay
+from hermit.bwrap import prepare
 from hermit.bwrap.prepare import Prepared
 from hermit.domain.command import Command
+from hermit.domain.limits import Limits
 from hermit.domain.network import Forward
+from hermit.domain.sandbox import Sandbox
 from hermit.errors import SandboxError
 
 pytestmark = pytest.mark.bwrap
@@ -372,3 +375,13 @@ def test_a_port_that_is_served_without_being_declared_is_noticed(field, asked):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         refused(field, f"no other port open: {port}", sandbox=field.sandbox(forwards=(Forward(port),)))
+
+
+def test_every_start_tries_the_kernels_settings_and_the_hosts_sockets(place):
+    records = []
+    place.run(Sandbox(limits=Limits(wall_s=30)), Command(argv=("true",)), keep=records.append, variables={})
+    found = {check.name: check.detail for check in records[0].checks}
+    assert found["kernel settings closed"].startswith(f"{len(prepare.SETTINGS)} ")
+    assert found["no socket of the host"].startswith(f"{len(prepare.SOCKETS)} ")
+    assert len(prepare.SETTINGS) >= 10
+    assert len(found) >= 40

@@ -196,3 +196,12 @@ def test_the_argument_file_ends_every_word_with_a_nul_and_keeps_names_that_are_n
 )
 def test_an_operation_has_one_spelling(operation, words):
     assert operation.options() == words
+
+
+def test_an_empty_directory_in_which_something_is_shown_is_closed_after_it():
+    sandbox = Sandbox(read=("/checkout/package",))
+    order = operations(sandbox, system=(), python=(Empty("/checkout"), Empty("/other")), relay="/relay")
+    shown = order.index(Show(Bind("/checkout/package", "/checkout/package")))
+    assert order.index(Scratch("/checkout", 4096)) < shown < order.index(Seal("/checkout"))
+    assert Empty("/other") in order
+    assert order[-1] == Seal("/")

@@ -156,3 +156,13 @@ def test_removing_follows_no_link_and_opens_nothing_outside(tmp_path: Path) -> N
     assert (tmp_path / "outside" / "file").exists()
     assert (tmp_path / "outside").stat().st_mode & 0o777 == 0o500
     assert not (tmp_path / "scratch").exists()
+
+
+def test_the_directories_of_an_attempt_are_gone_while_the_run_goes_on(run: Any) -> None:
+    plan = run.plan()
+    place = sandboxes.unconfined("a test")
+    with bench.opened(plan, place, place) as opened:
+        with opened.workspace(plan.attempts[0]) as workspace:
+            (workspace.work / "left").touch()
+        assert opened.scratch.exists()
+        assert list(opened.scratch.iterdir()) == []

@@ -145,3 +145,26 @@ def test_the_image_is_shown_everything_the_config_names_once(run: Any) -> None:
     outside.mkdir()
     plan = run.plan("judge.tests=[tests]", f"environment.read=[{outside}]")
     assert place.named_paths(plan) == sorted([str(run.root), str(outside)])
+
+
+@pytest.mark.parametrize("network", ["public", "allowlist"])
+def test_a_run_that_needs_a_network_is_not_put_where_there_is_none(
+    run: Any, engine: Callable[..., dict[str, str]], network: str
+) -> None:
+    hosts = ("environment.allowed_hosts=[api.example.com]",) if network == "allowlist" else ()
+    config = run.config(f"environment.network={network}", *hosts)
+    assert place.choose(config, runtime="auto", environ=engine()).engine is None
+    with pytest.raises(PlaceError, match="has no network"):
+        place.choose(config, runtime="image", environ=engine())
+
+
+def test_only_declared_variables_pass_into_the_image(
+    run: Any, engine: Callable[..., dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed: dict[str, Any] = {}
+    monkeypatch.setattr(place.whole, "run", lambda *_, **named: passed.update(named) or 0)
+    plan = run.plan("environment.env=[MWM_*]")
+    choice = place.choose(plan.config, runtime="image", environ=engine())
+    environ = {"MWM_URL": "1", "API_KEY": "2", "HOME": "/root"}
+    assert place.in_image(plan, choice, ["eval"], environ=environ) == 0
+    assert passed["env"] == ["MWM_URL"]
