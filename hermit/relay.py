@@ -157,6 +157,7 @@ class Line:
         self._near.callback(self._selector.close)
         self._sinks: dict[str, Sink] = {}
         self._heard = bytearray()
+        # Every descriptor the sandbox has to inherit.
         self.far: list[int] = []
         near, far = socket.socketpair()
         self._report = near
@@ -165,8 +166,9 @@ class Line:
         report = self.far[0]
         self._watch(near.fileno(), self._hear)
         cap = orders.limits.output_bytes
-        self._diagnosis = self._pipe("diagnosis", 1 << 16)
-        stdin = self._memory("stdin", command.stdin) if streams.stdin is None else self._copy(streams.stdin)
+        # Where the sandbox's own programs may complain.
+        self.diagnosis = self._pipe("diagnosis", 1 << 16)
+        stdin = self.add_memory("stdin", command.stdin) if streams.stdin is None else self._copy(streams.stdin)
         stdout = self._pipe("stdout", cap) if streams.stdout is None else self._copy(streams.stdout)
         stderr = self._pipe("stderr", cap) if streams.stderr is None else self._copy(streams.stderr)
         job: dict[str, Any] = {
@@ -187,11 +189,11 @@ class Line:
         if take_sockets is not None:
             job["handover"] = self._channel(take_sockets)
         if command.worker:
-            job["worker_job"] = self._memory("job", command.job)
+            job["worker_job"] = self.add_memory("job", command.job)
             job["worker_result"] = self._pipe("result", command.result_bytes)
         # What the sandbox's own programs were started with is closed by then; this is what may be left.
         job["checks"] = {"descriptors": list(self.far), **orders.checks}
-        self.job = self._memory("orders", marshal.dumps(job))
+        self.job = self.add_memory("orders", marshal.dumps(job))
 
     def __enter__(self) -> Self:
         return self
@@ -200,19 +202,14 @@ class Line:
         self._far.close()
         self._near.close()
 
-    @property
-    def inherited(self) -> list[int]:
-        """Every descriptor the sandbox has to inherit."""
-        return self.far
-
-    @property
-    def diagnosis(self) -> int:
-        """Where the sandbox's own programs may complain."""
-        return self._diagnosis
-
     def add_memory(self, name: str, data: bytes) -> int:
         """A descriptor that holds ``data`` and goes to the sandbox."""
-        return self._memory(name, data)
+        descriptor = self._keep_far(os.memfd_create(f"hermit-{name}", os.MFD_CLOEXEC))
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        return descriptor
 
     def add_pipe(self, take: Callable[[bytes], None]) -> int:
         """The writing end of a pipe that goes to the sandbox; ``take`` gets what comes out of it."""
@@ -248,7 +245,7 @@ class Line:
         self._near.callback(os.close, ended)
         self._selector.register(ended, selectors.EVENT_READ, None)
         if self._cancel is not None:
-            self._selector.register(self._cancel, selectors.EVENT_READ, watch.cancel)
+            self._selector.register(self._cancel, selectors.EVENT_READ, None)
         if guards.alarm is not None:
             self._apart.add(guards.alarm)
             self._selector.register(guards.alarm, selectors.EVENT_READ, None)
@@ -297,14 +294,6 @@ class Line:
 
     def _copy(self, descriptor: int) -> int:
         return self._keep_far(os.dup(descriptor))
-
-    def _memory(self, name: str, data: bytes) -> int:
-        descriptor = self._keep_far(os.memfd_create(f"hermit-{name}", os.MFD_CLOEXEC))
-        view = memoryview(data)
-        while view:
-            view = view[os.write(descriptor, view) :]
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        return descriptor
 
     def _pipe(self, name: str, cap: int) -> int:
         sink = self._sinks[name] = Sink(cap)

@@ -105,7 +105,7 @@ class Unconfined:
                 stdin=nothing.fileno(),
                 stdout=nothing.fileno(),
                 stderr=line.diagnosis,
-                pass_fds=line.inherited,
+                pass_fds=line.far,
             )
         line.started()
         # The relay itself does the killing: it knows its descendants, and outlives them.

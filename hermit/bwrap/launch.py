@@ -159,11 +159,7 @@ class Bubblewrap:
         return {}
 
     def hidden(self, sandbox: Sandbox) -> cover.Resolved:
-        """What the names a sandbox hides stand for here; found once for the same names and places.
-
-        Raises:
-            SandboxError: A place is not to be read.
-        """
+        """What the names a sandbox hides stand for here; found once for the same names and places."""
         if not sandbox.hide:
             return cover.Resolved()
         shown = [bind.source for bind in sandbox.mounts if not bind.writable]
@@ -239,7 +235,7 @@ class _Start:
                     stdin=nothing.fileno(),
                     stdout=nothing.fileno(),
                     stderr=line.diagnosis,
-                    pass_fds=line.inherited,
+                    pass_fds=line.far,
                 )
             except OSError as error:
                 raise SandboxError(f"{self._program}: {error.strerror}", cause="bubblewrap") from None

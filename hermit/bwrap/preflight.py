@@ -18,7 +18,6 @@ from dataclasses import dataclass
 CLONE_NEWUSER = 0x10000000
 CAP_SYS_ADMIN = 21
 CAP_SETFCAP = 31
-SECCOMP_FILTER = 2
 _NAMESPACES = ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup")
 # Directories of /proc that exist to be mounted over: the kernel disregards what lies on them.
 _PROC_MOUNT_POINTS = ("/proc/sys/fs/binfmt_misc", "/proc/fs/nfsd", "/proc/openprom")

@@ -56,10 +56,12 @@ def command(
     findings = list(checks.machine(variables))
     if plan is not None:
         findings.append(checks.Finding("config", True, f"{len(plan.tasks)} tasks, {len(plan.secrets)} secrets"))
-        findings += checks.hidden(plan)
-        if not no_probe and all(finding.ok or not finding.needed for finding in findings):
-            findings.append(checks.probe(plan, place.here(plan.config)))
-    fit = all(finding.ok or not finding.needed for finding in findings)
+        if checks.fit(findings):
+            where = place.here(plan.config)
+            findings += checks.hidden(plan, where)
+            if not no_probe and checks.fit(findings):
+                findings.append(checks.probe(plan, where))
+    fit = checks.fit(findings)
     if as_json:
         console.print_json({"fit": fit, "findings": [asdict(finding) for finding in findings]})
     else:

@@ -22,7 +22,7 @@ from hermit.run.plan import Attempt
 from hermit.run.report import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from hermit.domain.record import Record
     from hermit.run.plan import EvalPlan
@@ -103,12 +103,15 @@ def _engine(environ: Mapping[str, str]) -> Finding:
     return Finding(name, True, f"{Path(found.program).name} {found.server}, with the image hermit", needed=False)
 
 
-def hidden(plan: EvalPlan) -> list[Finding]:
-    """Whether every name that the run hides stands for something here; none where it hides nothing."""
-    if not plan.hidden:
-        return []
-    backend = sandboxes.preflight().backend
-    if not isinstance(backend, Bubblewrap):
+def fit(findings: Iterable[Finding]) -> bool:
+    """Whether everything that is needed is as it has to be."""
+    return all(finding.ok or not finding.needed for finding in findings)
+
+
+def hidden(plan: EvalPlan, where: Place) -> list[Finding]:
+    """Whether every name that the run hides stands for something here; none where nothing is hidden."""
+    backend = where.backend
+    if not plan.hidden or not isinstance(backend, Bubblewrap):
         return []
     sandbox = task_role.sandbox(plan.config, work="/nonexistent", adapter=None, secrets=(), hidden=plan.hidden)
     unknown = ", ".join(backend.hidden(sandbox).unknown)

@@ -109,11 +109,12 @@ def evaluation(
     """
     refuse_unsupported(config)
     source = _adapter(adapter)
+    digest = _adapter_digest(source)
     task_set = load_tasks(config)
     split = next((name for name in splits if name in task_set.splits), splits[-1])
     tasks = task_set.split(split)
     name = run_name(given=config.trainer.run_name, config=config_file, agent=config.agent.name)
-    paths = RunPaths(config.trainer.output_dir / name, _selector(source))
+    paths = RunPaths(config.trainer.output_dir / name, _selector(source, digest))
     secrets = run_secrets.of_run(config, run_root=str(paths.root))
     declared = [*task_role.declared(config), *_packages(config)]
     declared += [("--adapter", str(source))] if source else []
@@ -131,7 +132,7 @@ def evaluation(
         paths=paths,
         secrets=secrets,
         hidden=_hidden(config, inherited),
-        lock=_lock(config, source),
+        lock=_lock(config, adapter=digest),
         agent_code=_code(agent, config.agent.name.rpartition(":")[2], key="agent.name") if agent else b"",
         judge_code=_code(str(config.judge.path), config.judge.name, key="judge.path"),
     )
@@ -250,12 +251,19 @@ def _adapter(selector: str) -> Path | None:
     raise ConfigError(what, where="--adapter", cure="give `none` or an adapter's directory")
 
 
-def _selector(adapter: Path | None) -> str:
+def _selector(adapter: Path | None, digest: str) -> str:
     if adapter is None:
         return "none"
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", adapter.name).strip(".-") or "adapter"
+    return f"{name}-{digest[:12]}"
+
+
+def _adapter_digest(adapter: Path | None) -> str:
+    """What the adapter holds, as one number; empty where there is none."""
+    if adapter is None:
+        return ""
     try:
-        return f"{name}-{freeze.digest(str(adapter))[:12]}"
+        return freeze.digest(str(adapter))
     except OSError as error:
         raise ConfigError(
             f"the adapter cannot be read: {error}", where="--adapter", cure="correct the permissions of its files"
@@ -275,7 +283,7 @@ def _code(file: str, name: str, *, key: str) -> bytes:
     return data
 
 
-def _lock(config: RunConfig, adapter: Path | None) -> dict[str, Any]:
+def _lock(config: RunConfig, *, adapter: str) -> dict[str, Any]:
     """What decides the results, by content; how many run at once and where the files lie does not."""
     settings = config.model_dump(mode="json", include={"data", "agent", "judge", "environment", "sandbox", "eval"})
     settings["agent"].pop("concurrency")
@@ -285,8 +293,8 @@ def _lock(config: RunConfig, adapter: Path | None) -> dict[str, Any]:
     contents["judge.tests"] = [_digest(path) for path in config.judge.tests]
     if agent is not None:
         contents["agent.name"] = _digest(Path(agent))
-    if adapter is not None:
-        contents["adapter"] = freeze.digest(str(adapter))
+    if adapter:
+        contents["adapter"] = adapter
     decides = {"settings": settings, "contents": contents}
     plain = json.dumps(decides, sort_keys=True).encode()
     return {"digest": hashlib.sha256(plain).hexdigest(), "hermit": hermit.__version__, **decides}

@@ -233,6 +233,15 @@ class Waiting:
         until(lambda: len(descendants(process.pid)) >= 10, what="two attempts that wait")
         return process, descendants(process.pid)
 
+    def gone(self, pids: set[int]) -> bool:
+        """Whether all of these have ended, within the time a kernel needs to end them."""
+        deadline = time.monotonic() + 20
+        while left := alive(pids):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
+        return not left
+
     def release(self) -> None:
         """From now on no attempt waits."""
         (self.tasks.root / "mode" / "go").touch()

@@ -6,14 +6,13 @@ import json
 import os
 import shutil
 import signal
-import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 pytestmark = pytest.mark.bwrap
 
@@ -27,24 +26,6 @@ exec {real} "$@"
 """
 
 
-def gone(pids: set[int]) -> bool:
-    """Whether all of these have ended, within the time a kernel needs to end them."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        left = set()
-        for pid in pids:
-            try:
-                state = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0]
-            except OSError:
-                continue
-            if state != "Z":
-                left.add(pid)
-        if not left:
-            return True
-        time.sleep(0.05)
-    return False
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_given_up_keeps_its_results_leaves_nothing_and_goes_on_later(waiting: Any, number: int) -> None:
     process, below = waiting.begin()
@@ -53,7 +34,7 @@ def test_a_run_given_up_keeps_its_results_leaves_nothing_and_goes_on_later(waiti
     assert process.returncode == 130
     assert b"every finished attempt is kept" in words
     assert b"Traceback" not in words
-    assert gone(below)
+    assert waiting.gone(below)
     assert [row["id"] for row in waiting.tasks.rows] == ["a"]
     assert list(waiting.tasks.machine.scratch.iterdir()) == []
     summary = json.loads((waiting.tasks.results.parent / "summary.json").read_text())
@@ -70,7 +51,7 @@ def test_ctrl_c_in_the_terminal_reaches_every_process_and_is_the_same(waiting: A
     os.killpg(process.pid, signal.SIGINT)
     process.communicate(timeout=60)
     assert process.returncode == 130
-    assert gone(below)
+    assert waiting.gone(below)
     assert [row["status"] for row in waiting.tasks.rows] == ["ok"]
 
 
@@ -79,7 +60,7 @@ def test_no_sandbox_outlives_a_killed_run_and_the_next_one_completes_it(waiting:
     assert len(below) >= 10
     process.kill()
     process.communicate(timeout=60)
-    assert gone(below)
+    assert waiting.gone(below)
     waiting.release()
     said = waiting.tasks.eval("--json")
     assert said.code == 0

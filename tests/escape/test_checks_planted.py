@@ -115,7 +115,7 @@ def attack(name):
 @pytest.fixture(autouse=True)
 def ordered(monkeypatch):
     """The orders of every start hold each key that the checks know, whatever this start has to say under it."""
-    order, memory = Prepared.orders, relay.Line._memory
+    order, memory = Prepared.orders, relay.Line.add_memory
 
     def orders(prepared, **named):
         given = order(prepared, **named)
@@ -135,7 +135,7 @@ def ordered(monkeypatch):
         return memory(line, name, data)
 
     monkeypatch.setattr(Prepared, "orders", orders)
-    monkeypatch.setattr(relay.Line, "_memory", with_descriptors)
+    monkeypatch.setattr(relay.Line, "add_memory", with_descriptors)
 
 
 @pytest.fixture

@@ -85,8 +85,8 @@ def playing():
     def play(source, *, orders=ORDERS, command=None, kill=None, cancel=None):
         with Line(command or Command(argv=("x",)), orders, Streams(), cancel=cancel) as line:
             process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", source, *map(str, line.inherited)],
-                pass_fds=line.inherited,
+                [sys.executable, "-I", "-S", "-c", source, *map(str, line.far)],
+                pass_fds=line.far,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -82,6 +82,15 @@ def test_with_a_config_one_attempt_is_made(
     assert not (config.parent / "runs").exists()
 
 
+def test_an_unfit_machine_is_told_so_in_full_also_where_the_run_hides_something(
+    hermit: Callable[..., Any], config: Path, machine: Callable[..., None]
+) -> None:
+    machine(UNFIT)
+    said = hermit("check", "--config", str(config), "--json", "sandbox.hide=[surely_absent]")
+    assert said.code == 3
+    assert [finding["name"] for finding in said.document["findings"]] == ["sandbox", "engine", "[b]thing[/]", "config"]
+
+
 def test_no_probe_makes_none_and_still_checks_the_config(
     hermit: Callable[..., Any], config: Path, machine: Callable[..., None]
 ) -> None:
