@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import marshal
 import os
 import socket
 import sys
@@ -12,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from hermit import proc, relay
+from hermit import proc
 from hermit.bwrap import prepare
 from hermit.bwrap.prepare import Prepared
 from hermit.domain.bind import contains
@@ -110,32 +109,6 @@ def attack(name):
     with open("/proc/net/unix") as file:
         return name in file.read()
 """
-
-
-@pytest.fixture(autouse=True)
-def ordered(monkeypatch):
-    """The orders of every start hold each key that the checks know, whatever this start has to say under it."""
-    order, memory = Prepared.orders, relay.Line.add_memory
-
-    def orders(prepared, **named):
-        given = order(prepared, **named)
-        asked = {
-            "read_only": [bind.target for bind in prepared.sandbox.mounts if not bind.writable],
-            "settings": [],
-            "sockets": ["/run/docker.sock", "/var/run/docker.sock"],
-            "ports": list(prepared.reached.ports),
-        }
-        return replace(given, checks={**asked, **given.checks})
-
-    def with_descriptors(line, name, data):
-        if name == "orders":
-            job = marshal.loads(data)  # noqa: S302 - the test's own process wrote it
-            job["checks"] = {"descriptors": list(line.far), **job["checks"]}
-            data = marshal.dumps(job)
-        return memory(line, name, data)
-
-    monkeypatch.setattr(Prepared, "orders", orders)
-    monkeypatch.setattr(relay.Line, "add_memory", with_descriptors)
 
 
 @pytest.fixture
