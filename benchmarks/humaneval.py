@@ -66,18 +66,18 @@ class RawBubblewrap:
     def __init__(self, directory: Path) -> None:
         python = shown_python.current()
         self.sandbox = Sandbox(role="judge", framework=True, binds=(Bind(str(directory), "/judged", writable=True),))
-        self.plan = argv.operations(
+        plan = argv.operations(
             self.sandbox,
             system=system.operations(self.sandbox.network),
             python=shown_python.operations(python, framework=True),
-            relay=str(Path(python.package) / "inside"),
         )
+        self.plan = [operation for operation in plan if not isinstance(operation, argv.File)]
 
     def run(self, attempt: Attempt) -> None:
         """One process in it."""
         reader, writer = os.pipe()
         try:
-            options = argv.options(self.sandbox, self.plan, status=writer)
+            options = argv.options(self.sandbox, self.plan, status=writer, texts={})
             command = ["bwrap", *options, "--", sys.executable, f"/judged/{attempt.task.line}.py"]
             subprocess.run(command, check=True, capture_output=True, pass_fds=[writer])
         finally:

@@ -10,7 +10,6 @@ import os
 import statistics
 import subprocess
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermit import sandbox as sandboxes
@@ -28,19 +27,19 @@ SANDBOX = Sandbox(role="bench", framework=True)
 def mounts() -> tuple[argv.Operation, ...]:
     """What our sandbox mounts."""
     python = shown_python.current()
-    return argv.operations(
+    plan = argv.operations(
         SANDBOX,
         system=system.operations(SANDBOX.network),
         python=shown_python.operations(python, framework=True),
-        relay=str(Path(python.package) / "inside"),
     )
+    return tuple(operation for operation in plan if not isinstance(operation, argv.File))
 
 
 def raw(plan: tuple[argv.Operation, ...], program: tuple[str, ...]) -> None:
     """One start of raw bubblewrap."""
     reader, writer = os.pipe()
     try:
-        options = argv.options(SANDBOX, plan, status=writer)
+        options = argv.options(SANDBOX, plan, status=writer, texts={})
         subprocess.run(["bwrap", *options, "--", *program], check=True, pass_fds=[writer])
     finally:
         os.close(reader)

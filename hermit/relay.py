@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import marshal
 import os
 import selectors
 import signal
@@ -18,6 +17,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
+from hermit import bundle
 from hermit.clock import Clock, Guards
 from hermit.domain.command import Outcome, Stream
 from hermit.domain.record import Check
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from hermit.domain.command import Command
     from hermit.domain.limits import Limits
+    from hermit.domain.python import Python
 
 CHUNK = 1 << 18
 # A relay says a few hundred bytes; more than this is not our relay.
@@ -108,7 +109,7 @@ class Orders:
     limits: Limits
     rlimits: dict[str, int]
     checks: dict[str, Any]
-    framework: str
+    python: Python
     search: tuple[str, ...] = ()
     ports: tuple[int, ...] = ()
     proxy: int = 0
@@ -181,7 +182,7 @@ class Line:
             "limits": orders.rlimits,
             "scratch_mb": orders.limits.tmp_mb,
             "checks": orders.checks,
-            "framework": orders.framework,
+            "framework": os.path.dirname(orders.python.package),
             "search": list(orders.search),
             "ports": list(orders.ports),
             "proxy": orders.proxy,
@@ -193,7 +194,8 @@ class Line:
             job["worker_result"] = self._pipe("result", command.result_bytes)
         # What the sandbox's own programs were started with is closed by then; this is what may be left.
         job["checks"] = {"descriptors": list(self.far), **orders.checks}
-        self.job = self.add_memory("orders", marshal.dumps(job))
+        packed = bundle.packed(orders.python, job, worker=bool(command.worker))
+        self._bundle = self.add_memory("bundle", packed)
 
     def __enter__(self) -> Self:
         return self
@@ -217,6 +219,10 @@ class Line:
         self._near.callback(os.close, reader)
         self._watch(reader, take)
         return self._keep_far(writer)
+
+    def command(self, executable: str) -> tuple[str, ...]:
+        """How the relay is started by an interpreter."""
+        return bundle.command(executable, self._bundle)
 
     def started(self) -> None:
         """The sandbox holds the far ends now; closed here, so that their end can be seen."""

@@ -116,7 +116,6 @@ def _try_bubblewrap(*, container_cure: str) -> Place:
     if said.code != 0 or words[:1] != ["bubblewrap"] or not words[1:]:
         raise PlaceError(f"{program} is not bubblewrap: it says {said.last_words!r}", cure=f"install it: {INSTALL}")
     shown = python.current()
-    python.compile_relay(shown)
     cgroup.sweep()
     backend = Bubblewrap(os.path.abspath(program), words[1], shown)
     records: list[Record] = []

@@ -74,7 +74,7 @@ class Unconfined:
             # RLIMIT_NPROC counts every process of the user here, not the command's: it would hit bystanders.
             rlimits=sandbox.limits.set_inside(pids=None),
             checks={"confined": False},
-            framework=os.path.dirname(self.python.package),
+            python=self.python,
         )
         record = Record(
             role=sandbox.role,
@@ -98,10 +98,9 @@ class Unconfined:
             return outcome
 
     def _run(self, line: Line) -> Outcome:
-        inside = os.path.join(self.python.package, "inside", "__main__.py")
         with open(os.devnull, "r+b") as nothing:
             process = proc.spawn(
-                (self.python.executable, "-I", "-S", inside, str(line.job)),
+                line.command(self.python.executable),
                 stdin=nothing.fileno(),
                 stdout=nothing.fileno(),
                 stderr=line.diagnosis,

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hermit import sandbox as sandboxes
+from hermit.bundle import FIRST_WORDS
 from hermit.errors import PlaceError
 from hermit.oci import engine as engines
 from hermit.run import place as places
@@ -85,7 +86,7 @@ def _process(entry: Path) -> set[str]:
         command = (entry / "cmdline").read_bytes().split(b"\0")
     except OSError:
         return set()
-    ours = os.path.basename(command[0]) == b"bwrap" or b"/run/hermit" in command
+    ours = os.path.basename(command[0]) == b"bwrap" or FIRST_WORDS.encode() in command
     return {f"process {b' '.join(command).decode(errors='replace')[:120]}"} if ours else set()
 
 

@@ -11,12 +11,9 @@ from hermit.domain.network import Network
 from hermit.domain.sandbox import GID, UID
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from hermit.domain.sandbox import Sandbox
-
-# Where the relay's own files are shown inside.
-RELAY = "/run/hermit"
 
 # Written out one by one: the option for all of them together only tries the user namespace.
 NAMESPACES = ("user", "pid", "ipc", "uts", "cgroup", "mnt", "net")
@@ -93,7 +90,19 @@ class Kernel:
         return (f"--{self.kind}", f"/{self.kind}")
 
 
-Operation = Show | Link | Scratch | Empty | Seal | Kernel
+@dataclass(frozen=True)
+class File:
+    """A small file of the sandbox's own, made anew in each and sealed with the directory it lies in."""
+
+    path: str
+    content: bytes
+
+    def options(self, descriptor: int) -> tuple[str, ...]:
+        """Its spelling, with a descriptor that holds the content."""
+        return ("--perms", "0444", "--file", str(descriptor), self.path)
+
+
+Operation = Show | Link | Scratch | Empty | Seal | Kernel | File
 
 
 def operations(
@@ -101,7 +110,6 @@ def operations(
     *,
     system: Iterable[Operation],
     python: Iterable[Operation],
-    relay: str,
     shields: Iterable[Operation] = (),
 ) -> tuple[Operation, ...]:
     """The operations in the order they are carried out: the system, the kernel's own, then parents before children.
@@ -110,14 +118,13 @@ def operations(
         sandbox: What is shown.
         system: What of the place every sandbox shows.
         python: The interpreter with its environment.
-        relay: The directory of the relay's own files.
         shields: What lies over parts of the fresh ``/proc``.
 
     Raises:
         ValueError: A path of the sandbox's own would be shown below a directory that the command can write, or two
             would be shown at one place.
     """
-    own: list[Operation] = [Show(Bind(relay, RELAY)), *(Show(bind) for bind in sandbox.mounts)]
+    own: list[Operation] = [Show(bind) for bind in sandbox.mounts]
     placed = sorted({*python, *own}, key=_depth)
     _refuse_conflicts(placed)
     placed, opened = _opened(placed)
@@ -183,8 +190,14 @@ def _refuse_conflicts(placed: list[Operation]) -> None:
             writable.append(path)
 
 
-def options(sandbox: Sandbox, plan: Iterable[Operation], *, status: int) -> tuple[str, ...]:
+def options(sandbox: Sandbox, plan: Iterable[Operation], *, status: int, texts: Mapping[str, int]) -> tuple[str, ...]:
     """The whole argument file: namespaces, identity, status, then the operations.
+
+    Args:
+        sandbox: Whose network is its own or not.
+        plan: The operations, in order.
+        status: The descriptor that bubblewrap reports on.
+        texts: For the path of each file of the sandbox's own a descriptor that holds its content.
 
     Raises:
         ValueError: There are more than bubblewrap takes.
@@ -193,10 +206,10 @@ def options(sandbox: Sandbox, plan: Iterable[Operation], *, status: int) -> tupl
     spelled = [
         *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup", *isolated),
         *("--uid", str(UID), "--gid", str(GID), "--cap-drop", "ALL"),
-        *("--die-with-parent", "--new-session", "--clearenv", "--json-status-fd", str(status)),
+        *("--die-with-parent", "--as-pid-1", "--new-session", "--clearenv", "--json-status-fd", str(status)),
     ]
     for operation in plan:
-        spelled += operation.options()
+        spelled += operation.options(texts[operation.path]) if isinstance(operation, File) else operation.options()
     if len(spelled) > MOST_ARGUMENTS:
         raise ValueError(f"{len(spelled)} arguments for bubblewrap, which takes {MOST_ARGUMENTS}; declare fewer paths")
     return tuple(spelled)

@@ -1,18 +1,17 @@
 """One start of bubblewrap, from a value to an outcome.
 
 Theory of operation. The thread that calls :func:`run` starts bubblewrap and stays with it to the end, because
-``--die-with-parent`` follows the parent *thread*. Four processes matter:
+``--die-with-parent`` follows the parent *thread*. Three processes matter:
 
 * **bubblewrap** outside makes the namespaces and waits. Its options come from a memory file, so no path or value shows
   in the list of processes; it reports on a pipe of its own, which tells its failures from the command's.
-* **init**, bubblewrap's process 1 of the new pid namespace.
-* the **relay** (``hermit/inside``), init's only child: it checks, starts the command and reports.
+* the **relay** (``hermit/inside``), init of the new pid namespace: it checks, starts the command and reports.
 * the **command** and whatever it starts.
 
 Descriptors: bubblewrap's three standard ones are ``/dev/null`` and a pipe for its complaints; the command's own, its
 job and its result pass through untouched and the relay puts them in place.
 
-Who dies first: the command, then the relay, init, bubblewrap. When this thread or process dies, the kernel kills all of
+Who dies first: the command, then the relay, then bubblewrap. When this thread or process dies, the kernel kills all of
 them. The end is proven, not assumed: the kernel lets a pid namespace's init be seen as dead only after every process of
 the namespace has gone (``zap_pid_ns_processes``), and we hold a descriptor of that init.
 """
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
     from hermit.domain.sandbox import Sandbox
 
 
-OWN_PROCESSES = 4
+OWN_PROCESSES = 3
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ class Bubblewrap:
             Interrupted: ``cancel`` became readable.
         """
         prepared = self._prepare(sandbox, command, environ)
-        # bubblewrap, its init, the relay and its listening thread count too; the bound is the command's.
+        # bubblewrap, the relay and its listening thread count too; the bound is the command's.
         pids = None if sandbox.limits.pids is None else sandbox.limits.pids + OWN_PROCESSES
         with Group.make(sandbox.limits, pids=pids) as group, reach.served(prepared.reached, environ) as server:
             orders = prepared.orders(pids=None if group.pids else pids)
@@ -185,7 +184,6 @@ class Bubblewrap:
                 sandbox,
                 system=self._systems[sandbox.network, bool(sandbox.allowed_hosts)],
                 python=self._interpreter(sandbox)[0],
-                relay=os.path.join(self.python.package, "inside"),
                 shields=system.shields(os.geteuid()),
             )
             return argv.covered(plan, prepare.covers(plan, hidden)) if hidden.names else plan
@@ -212,22 +210,13 @@ class _Start:
     def run(self, sandbox: Sandbox, plan: tuple[argv.Operation, ...], executable: str) -> Outcome:
         line = self._line
         status = line.add_pipe(self._heard)
+        texts = {file.path: line.add_memory("file", file.content) for file in plan if isinstance(file, argv.File)}
         try:
-            spelled = argv.options(sandbox, plan, status=status)
+            spelled = argv.options(sandbox, plan, status=status, texts=texts)
         except ValueError as error:
             raise SandboxError(str(error), where=f"the {sandbox.role} sandbox", cause="declaration") from None
         arguments = line.add_memory("arguments", argv.argument_file(spelled))
-        whole = (
-            self._program,
-            "--args",
-            str(arguments),
-            "--",
-            executable,
-            "-I",
-            "-S",
-            f"{argv.RELAY}/__main__.py",
-            str(line.job),
-        )
+        whole = (self._program, "--args", str(arguments), "--", *line.command(executable))
         with open(os.devnull, "r+b") as nothing, self._group.entered():
             try:
                 self._process = proc.spawn(

@@ -85,7 +85,7 @@ class Prepared:
             limits=sandbox.limits,
             rlimits=sandbox.limits.set_inside(pids=pids, whole=True),
             checks=checks,
-            framework=os.path.dirname(self.python.package),
+            python=self.python,
             search=self.search,
             ports=tuple(self.reached.ports),
             proxy=self.reached.proxy,
@@ -114,15 +114,14 @@ class Prepared:
 
 
 def covers(plan: tuple[argv.Operation, ...], hidden: cover.Resolved) -> tuple[argv.Operation, ...]:
-    """The covers over what a plan shows, but for the relay's own files.
+    """The covers over what a plan shows.
 
     Raises:
         ValueError: Something hidden cannot be covered without weakening it, or without making a file on the host.
     """
     shown = [operation.bind for operation in plan if isinstance(operation, argv.Show)]
     empty = [operation.path for operation in plan if isinstance(operation, argv.Empty | argv.Scratch)]
-    own = [bind for bind in shown if bind.target != argv.RELAY]
-    return cover.operations(hidden, own, covered=(*empty, "/proc", "/dev"))
+    return cover.operations(hidden, shown, covered=(*empty, "/proc", "/dev"))
 
 
 def translated(sandbox: Sandbox, command: Command, env: dict[str, str]) -> tuple[Command, dict[str, str]]:

@@ -8,7 +8,6 @@ link, or lies behind one, is shown under both of its names, so that a cover has 
 from __future__ import annotations
 
 import ast
-import compileall
 import contextlib
 import difflib
 import glob
@@ -136,13 +135,6 @@ def _alias_operations(python: Python) -> Iterator[Operation]:
         yield Show(Bind(f"{python.prefix}/pyvenv.cfg", f"{ALIASES}/pyvenv.cfg"))
         libraries = _parts(python.prefix, ["lib", "lib64"])
         yield from (Link(path, f"{ALIASES}/{os.path.basename(path)}") for path in libraries)
-
-
-def compile_relay(python: Python) -> None:
-    """Keeps byte code of what every start imports; a tree that cannot be written is used as it is, more slowly."""
-    for directory in ("inside", "agent", "domain"):
-        compileall.compile_dir(os.path.join(python.package, directory), quiet=2, maxlevels=0)
-    compileall.compile_file(os.path.join(python.package, "__init__.py"), quiet=2)
 
 
 def path_inside(python: Python) -> str:

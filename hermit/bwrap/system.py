@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from importlib import resources
 
-from hermit.bwrap.argv import RELAY, Link, Operation, Show
+from hermit.bwrap.argv import File, Link, Operation, Show
 from hermit.domain.bind import Bind
 from hermit.domain.network import Network
 
@@ -55,5 +56,6 @@ def operations(network: Network, *, trusting: bool = False) -> tuple[Operation, 
     zone = os.path.realpath("/etc/localtime")
     if zone.startswith("/usr/") and os.path.exists(zone):
         shown.append(Link(zone, "/etc/localtime"))
-    shown += [Link(f"{RELAY}/etc/{name}", f"/etc/{name}") for name in USERS]
+    own = resources.files("hermit.bwrap") / "etc"
+    shown += [File(f"/etc/{name}", (own / name).read_bytes()) for name in USERS]
     return tuple(shown)

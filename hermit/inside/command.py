@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-# The relay's own modules, by names that an agent's might have too.
-OWN_MODULES = ("checks", "command", "family", "forward", "limits", "network", "relay")
-
-
 def start(job: dict[str, Any], *, close: int) -> int | str:
     """Starts the command and returns its process id, or the reason why it could not start.
 
@@ -66,6 +62,7 @@ def work(job: dict[str, Any], *, started: int) -> None:
     family.hide_descriptors()
     close_all_but(started, job["worker_job"], job["worker_result"])
     os.close(started)
+    _signal.signal(_signal.SIGINT, _signal.default_int_handler)
     os.environ.clear()
     os.environ.update(job["env"])
     function = worker_of(job)
@@ -81,16 +78,11 @@ def worker_of(job: dict[str, Any]) -> Any:
     """The worker's function, in an environment as ``python -I`` would have set it up."""
     import site  # noqa: PLC0415 - a program has no use for it
 
-    sys.path.remove(os.path.dirname(__file__))  # the relay's own modules are nobody else's
     site.main()
-    environment = list(sys.path)
-    for name in OWN_MODULES:
-        sys.modules.pop(name, None)
-    # The package's own place comes first while it is looked for: else every directory above would be read for it.
-    sys.path.insert(0, job["framework"])
     module, _, function = job["worker"].partition(":")
     __import__(module)
-    sys.path[:] = dict.fromkeys([*environment, *job["search"], job["framework"]])
+    sys.modules["__main__"].Carried.forget()
+    sys.path[:] = dict.fromkeys([*sys.path, *job["search"], job["framework"]])
     return getattr(sys.modules[module], function)
 
 

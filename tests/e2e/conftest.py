@@ -229,8 +229,8 @@ class Waiting:
         process = self.tasks.machine.start(*self.tasks.words())
         self.started.append(process)
         until(lambda: self.tasks.results.exists() and len(self.tasks.rows) == 1, what="the first row")
-        # bubblewrap, its init, the relay, the worker and the program it waits for
-        until(lambda: len(descendants(process.pid)) >= 10, what="two attempts that wait")
+        # bubblewrap, the relay, the worker and the program it waits for
+        until(lambda: len(descendants(process.pid)) >= 8, what="two attempts that wait")
         return process, descendants(process.pid)
 
     def gone(self, pids: set[int]) -> bool:

@@ -8,11 +8,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from hermit.bwrap.status import Status
 from hermit.domain.limits import Limits
 from hermit.errors import SandboxError
 
@@ -79,7 +81,7 @@ def run(field, ending):
         pytest.param(LEAVE, False, id="leaving_it_behind"),
         pytest.param(STAY, True, id="ignoring_the_timeout"),
         pytest.param(STOP_THE_RELAY, True, id="stopping_the_relay"),
-        pytest.param(KILL_THE_RELAY, False, id="killing_the_relay"),
+        pytest.param(KILL_THE_RELAY, True, id="killing_the_relay"),
     ],
 )
 def test_no_process_survives_its_sandbox_by(field, alive, ending, timed_out):
@@ -92,10 +94,10 @@ def test_no_process_survives_its_sandbox_by(field, alive, ending, timed_out):
     "ending", [pytest.param(STOP_THE_RELAY, id="stopping_the_relay"), pytest.param(KILL_THE_RELAY, id="killing_it")]
 )
 def test_without_a_process_namespace_one_does_survive_by(field, alive, opened, hole, ending):
-    opened(hole(drop=(("--unshare-pid",),)), blind=False)
+    opened(hole(drop=(("--unshare-pid",), ("--as-pid-1",))), blind=False)
     with pytest.raises(SandboxError, match="own processes"):
         run(field, ending)
-    opened(hole(drop=(("--unshare-pid",),)), blind=True)
+    opened(hole(drop=(("--unshare-pid",), ("--as-pid-1",))), blind=True)
     try:
         run(field, ending)
     except SandboxError as error:
@@ -103,8 +105,24 @@ def test_without_a_process_namespace_one_does_survive_by(field, alive, opened, h
     assert alive()
 
 
-def test_a_relay_that_was_killed_from_inside_is_an_end_by_that_signal_and_no_success(field):
-    outcome = field.run(field.sandbox(), "sh", "-c", "kill -KILL $PPID; sleep 20")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGSTOP, signal.SIGSEGV])
+def test_nothing_inside_can_end_or_stop_the_relay(field, number):
+    outcome = field.run(field.sandbox(), "sh", "-c", f"kill -{number:d} $PPID; kill -{number:d} 1; exit 7")
+    assert (outcome.code, outcome.signal, outcome.timed_out) == (7, 0, False)
+
+
+def test_a_relay_that_was_killed_from_outside_is_an_end_by_that_signal_and_no_success(field, monkeypatch):
+    hear = Status.take
+    timers = []
+
+    def kill(status, data):
+        hear(status, data)
+        if not timers:
+            timers.append(threading.Timer(0.5, os.kill, (status.init, signal.SIGKILL)))
+            timers[0].start()
+
+    monkeypatch.setattr(Status, "take", kill)
+    outcome = field.run(field.sandbox(limits=Limits(wall_s=30)), "sleep", "20")
     assert (outcome.code, outcome.signal) == (None, signal.SIGKILL)
 
 
@@ -112,6 +130,7 @@ HOST = """
 import sys
 from hermit import sandbox as sandboxes
 from hermit.domain.command import Command
+from hermit.bwrap.status import Status
 from hermit.domain.limits import Limits
 from hermit.domain.sandbox import Sandbox
 work = sys.argv[1]

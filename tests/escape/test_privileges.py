@@ -88,13 +88,13 @@ def test_a_command_holds_no_capability(proven, hole):
 
 
 def test_a_process_of_the_host_cannot_be_seen(proven, hole, victim):
-    proven(SEE, victim.pid, hole=hole(drop=(("--unshare-pid",),), check="own namespaces"))
+    proven(SEE, victim.pid, hole=hole(drop=(("--unshare-pid",), ("--as-pid-1",)), check="own namespaces"))
 
 
 def test_a_process_of_the_host_cannot_be_killed(field, proven, hole, victim):
     assert field.run(field.sandbox(), "kill", "-KILL", str(victim.pid)).code != 0
     assert victim.poll() is None
-    proven(KILL, victim.pid, hole=hole(drop=(("--unshare-pid",),), check="own processes"))
+    proven(KILL, victim.pid, hole=hole(drop=(("--unshare-pid",), ("--as-pid-1",)), check="own processes"))
     assert victim.wait(timeout=10) == -signal.SIGKILL  # the hole reached the host's own process
 
 

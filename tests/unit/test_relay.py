@@ -12,12 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermit import clock, relay
+from hermit.bwrap import python
 from hermit.domain.command import Command, Outcome
 from hermit.domain.limits import Limits
 from hermit.errors import Interrupted, SandboxError
 from hermit.relay import Line, Orders, Said, Sink, Streams
 
-ORDERS = Orders(env={}, cwd="/", limits=Limits(wall_s=30), rlimits={}, checks={"confined": False}, framework="/f")
+PYTHON = python.current()
+ORDERS = Orders(env={}, cwd="/", limits=Limits(wall_s=30), rlimits={}, checks={"confined": False}, python=PYTHON)
 
 
 @given(st.lists(st.binary(max_size=20)), st.integers(min_value=0, max_value=50))
@@ -140,7 +142,7 @@ def test_a_sandbox_that_is_never_ready_is_given_up(playing, monkeypatch):
 def test_the_wall_clock_asks_the_relay_first_and_then_kills(playing):
     asked = "import socket; s = socket.socket(fileno=report); s.send(b'ready\\n'); os.write(out, s.recv(1) + s.recv(1)); time.sleep(20)"
     limits = Limits(wall_s=0.2)
-    orders = Orders(env={}, cwd="/", limits=limits, rlimits={}, checks={"confined": False}, framework="/f")
+    orders = Orders(env={}, cwd="/", limits=limits, rlimits={}, checks={"confined": False}, python=PYTHON)
     outcome = playing(SAY + asked, orders=orders)
     assert (outcome.timed_out, outcome.signal) == (True, signal.SIGKILL)
     assert outcome.stdout.kept in (b"TK", b"")  # the kill may come before the relay has written down what it was asked

@@ -46,7 +46,9 @@ def test_a_place_that_confines_nothing_says_so():
 
 def test_a_failed_start_leaves_a_record_too(monkeypatch):
     place = sandboxes.unconfined("x")
-    broken = replace(place, backend=replace(place.backend, python=replace(place.backend.python, package="/no/package")))
+    broken = replace(
+        place, backend=replace(place.backend, python=replace(place.backend.python, executable="/bin/false"))
+    )
     records = []
     with pytest.raises(SandboxError) as failed:
         broken.run(Sandbox(limits=CLOCK), Command(argv=("true",)), keep=records.append)

@@ -72,6 +72,15 @@ def test_a_module_beside_the_agent_can_be_imported(act: Callable[..., Any], tmp_
     assert act("import beside\ndef run(task, adapter): return RunOutput(beside.VALUE)")["output"] == 7
 
 
+@pytest.mark.parametrize("name", ["checks", "command", "relay", "limits"])
+def test_a_module_of_an_agent_may_be_called_what_one_of_the_relay_is(
+    act: Callable[..., Any], tmp_path: Path, name: str
+) -> None:
+    (tmp_path / f"{name}.py").write_text("VALUE = 7")
+    source = f"import {name}\ndef run(task, adapter): return RunOutput({name}.VALUE)"
+    assert act(source)["output"] == 7
+
+
 def test_a_module_in_the_work_directory_is_not_imported(act: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "work" / "json.py").write_text("raise SystemExit")
     (tmp_path / "work" / "planted.py").write_text("")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from hermit.bwrap.argv import (
     MOST_ARGUMENTS,
-    RELAY,
     Empty,
+    File,
     Kernel,
     Link,
     Scratch,
@@ -27,7 +27,13 @@ from hermit.domain.network import Network
 from hermit.domain.sandbox import Sandbox
 
 DATA = Path(__file__).parent.parent.parent / "data"
-SYSTEM = (Show(Bind("/usr", "/usr")), Link("usr/bin", "/bin"), Show(Bind("/etc/ld.so.cache", "/etc/ld.so.cache")))
+SYSTEM = (
+    Show(Bind("/usr", "/usr")),
+    Link("usr/bin", "/bin"),
+    Show(Bind("/etc/ld.so.cache", "/etc/ld.so.cache")),
+    File("/etc/passwd", b"hermit"),
+)
+TEXTS = {"/etc/passwd": 8}
 PYTHON = (Show(Bind("/opt/env", "/opt/env")), Show(Bind("/opt/base", "/opt/base")), Empty("/opt/base/lib/other"))
 TASK = Sandbox(
     role="task",
@@ -56,11 +62,11 @@ PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map(lambda part
 
 
 def plan(sandbox, *, system=SYSTEM, python=PYTHON):
-    return operations(sandbox, system=system, python=python, relay="/opt/hermit/inside")
+    return operations(sandbox, system=system, python=python)
 
 
 def spelled(sandbox, **more):
-    return options(sandbox, plan(sandbox, **more), status=9)
+    return options(sandbox, plan(sandbox, **more), status=9, texts=TEXTS)
 
 
 def lines(words):
@@ -155,15 +161,18 @@ def test_a_cover_is_never_below_something_the_command_can_write(path):
         plan(Sandbox(write=("/opt",)), python=(Empty(path),))
 
 
-def test_the_relay_is_never_below_something_the_command_can_write():
+def test_the_interpreter_is_never_below_something_the_command_can_write():
     with pytest.raises(ValueError, match="cannot be shown writable"):
-        plan(Sandbox(write=("/run",)))
+        plan(Sandbox(write=("/opt",)))
 
 
-@pytest.mark.parametrize("target", [RELAY, "/opt/env"])
-def test_a_grant_never_replaces_what_the_sandbox_itself_shows(target):
+def test_a_grant_never_replaces_what_the_sandbox_itself_shows():
     with pytest.raises(ValueError, match="shown twice"):
-        plan(Sandbox(binds=(Bind("/mine", target),)))
+        plan(Sandbox(binds=(Bind("/mine", "/opt/env"),)))
+
+
+def test_a_file_of_the_sandboxs_own_comes_from_a_descriptor_and_nobody_can_write_it():
+    assert File("/etc/passwd", b"hermit").options(7) == ("--perms", "0444", "--file", "7", "/etc/passwd")
 
 
 def test_the_same_path_granted_and_shown_by_the_interpreter_is_shown_once():
@@ -200,7 +209,7 @@ def test_an_operation_has_one_spelling(operation, words):
 
 def test_an_empty_directory_in_which_something_is_shown_is_closed_after_it():
     sandbox = Sandbox(read=("/checkout/package",))
-    order = operations(sandbox, system=(), python=(Empty("/checkout"), Empty("/other")), relay="/relay")
+    order = operations(sandbox, system=(), python=(Empty("/checkout"), Empty("/other")))
     shown = order.index(Show(Bind("/checkout/package", "/checkout/package")))
     assert order.index(Scratch("/checkout", 4096)) < shown < order.index(Seal("/checkout"))
     assert Empty("/other") in order

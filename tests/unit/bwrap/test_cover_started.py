@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 from hermit.bwrap import cover, python, system
-from hermit.bwrap.argv import Kernel, Scratch, Seal, Show, options
+from hermit.bwrap.argv import File, Kernel, Scratch, Seal, Show, options
 from hermit.domain.bind import Bind
 from hermit.domain.network import Network
 from hermit.domain.sandbox import Sandbox
@@ -59,9 +59,10 @@ def start(code, *binds, hidden):
     interpreter = python.current()
     fresh = (Kernel("proc"), Kernel("dev"), Scratch("/tmp", 1 << 20))
     shown = (*python.operations(interpreter, framework=False), *map(Show, sandbox.mounts))
-    plan = [*system.operations(Network.ISOLATED), *fresh, *shown, *hidden, Seal("/")]
+    files = [operation for operation in system.operations(Network.ISOLATED) if not isinstance(operation, File)]
+    plan = [*files, *fresh, *shown, *hidden, Seal("/")]
     with open(os.devnull, "wb") as status:
-        spelled = options(sandbox, plan, status=status.fileno())
+        spelled = options(sandbox, plan, status=status.fileno(), texts={})
         program = [shutil.which("bwrap"), *spelled, interpreter.executable, "-I", "-S", "-c", code]
         return subprocess.Popen(
             program,

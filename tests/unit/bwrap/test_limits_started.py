@@ -31,10 +31,11 @@ pytestmark = pytest.mark.bwrap
 
 MEMORY_MB = 200
 CLOCK_S = 20.0
+INSIDE = str(Path(hermit.__file__).parent / "inside")
 # What the relay does: the bounds, the command, and what scratch was left without room.
 RELAY = f"""
 import json, os, resource, sys
-sys.path.insert(0, {argv.RELAY!r})
+sys.path.insert(0, {INSIDE!r})
 import limits
 if (child := os.fork()) == 0:
     limits.apply(json.loads(sys.argv[1]))
@@ -141,20 +142,20 @@ class Started:
 def start():
     """Starts Python source in a sandbox; whatever still runs at the end of the test is killed."""
     interpreter = python.current()
-    inside = str(Path(hermit.__file__).parent / "inside")
     program = shutil.which("bwrap")
     with contextlib.ExitStack() as ends:
 
         def begin(source, limits, *, grouped=True):
             group = ends.enter_context(Group.make(limits, pids=limits.pids and limits.pids + 4) if grouped else Group())
             shown = system.operations(Network.ISOLATED)
-            own = python.operations(interpreter, framework=False)
-            plan = argv.operations(Sandbox(limits=limits), system=shown, python=own, relay=inside)
+            own = python.operations(interpreter, framework=True)
+            plan = argv.operations(Sandbox(limits=limits), system=shown, python=own)
+            plan = [operation for operation in plan if not isinstance(operation, argv.File)]
             status, status_far = os.pipe()
             report, report_far = os.pipe()
             bounds = json.dumps(limits.set_inside(pids=None if group.pids else limits.pids, whole=True))
             relay = [interpreter.executable, "-I", "-S", "-c", RELAY, bounds, str(report_far), str(limits.tmp_mb)]
-            spelled = [*argv.options(Sandbox(limits=limits), plan, status=status_far), "--", *relay]
+            spelled = [*argv.options(Sandbox(limits=limits), plan, status=status_far, texts={}), "--", *relay]
             with group.entered():
                 child = subprocess.Popen(
                     [program, *spelled, interpreter.executable, "-c", source],

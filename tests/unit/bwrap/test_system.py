@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import hermit
 from hermit.bwrap import system
-from hermit.bwrap.argv import RELAY, Link, Show
+from hermit.bwrap.argv import File, Link, Show
 from hermit.domain.network import Network
 
 
@@ -21,15 +18,14 @@ def test_everything_of_the_system_is_read_only():
 
 
 def test_the_users_file_is_hermits_own_and_names_nobody_of_the_host():
-    links = {
-        operation.path: operation.text
+    files = {
+        operation.path: operation.content
         for operation in system.operations(Network.ISOLATED)
-        if isinstance(operation, Link)
+        if isinstance(operation, File)
     }
-    own = Path(hermit.__file__).parent / "inside"
     for path in ("/etc/passwd", "/etc/group"):
         assert path not in targets(Network.OPEN)
-        text = (own / links[path].removeprefix(f"{RELAY}/")).read_text(encoding="utf-8")
+        text = files[path].decode()
         assert {line.split(":")[0] for line in text.splitlines()} <= {"root", "hermit", "nobody", "nogroup"}
 
 

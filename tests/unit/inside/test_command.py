@@ -172,10 +172,10 @@ def test_a_prctl_that_the_kernel_refuses_is_an_error(inside):
         inside("family").prctl(99999, 0)
 
 
-def test_a_report_is_one_line_whatever_its_words_hold(inside):
+def test_an_event_is_one_line_whatever_its_words_hold(inside):
     relay = inside("relay")
     reader, writer = os.pipe()
-    relay.Report(writer).say("check", "a\tb\nc", "\udcff", "\u2603")
+    relay.Report(writer).say(("check", "a\tb\nc"), ("\udcff", "\u2603"))
     os.close(writer)
     with os.fdopen(reader, "rb") as file:
-        assert file.read() == b"check\ta b c\t\\udcff\t\xe2\x98\x83\n"
+        assert file.read() == b"check\ta b c\n\\udcff\t\xe2\x98\x83\n"
