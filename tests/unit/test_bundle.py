@@ -22,8 +22,12 @@ def python():
     return pythons.current()
 
 
+def unpacked(python, orders, *, worker):
+    return marshal.loads(bundle.packed(python, orders, worker=worker))  # noqa: S302 - it was written just now
+
+
 def carried(python, *, worker=True):
-    return marshal.loads(bundle.packed(python, {}, worker=worker))[1]
+    return unpacked(python, {}, worker=worker)[1]
 
 
 def test_every_module_of_the_relay_comes_along():
@@ -57,7 +61,7 @@ def test_an_interpreter_with_another_standard_library_finds_that_of_its_own(pyth
 
 
 def test_the_orders_come_along_as_they_are(python):
-    assert marshal.loads(bundle.packed(python, {"argv": ["\udcff"]}, worker=False))[2]["argv"] == ["\udcff"]
+    assert unpacked(python, {"argv": ["\udcff"]}, worker=False)[2]["argv"] == ["\udcff"]
 
 
 def test_a_package_that_is_not_there_is_an_error_of_the_host(python):
