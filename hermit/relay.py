@@ -110,6 +110,7 @@ class Orders:
     rlimits: dict[str, int]
     checks: dict[str, Any]
     python: Python
+    processors: tuple[int, ...] = ()
     search: tuple[str, ...] = ()
     ports: tuple[int, ...] = ()
     proxy: int = 0
@@ -179,6 +180,7 @@ class Line:
             "worker": command.worker,
             "env": orders.env,
             "cwd": orders.cwd,
+            "processors": list(orders.processors),
             "limits": orders.rlimits,
             "scratch_mb": orders.limits.tmp_mb,
             "checks": orders.checks,

@@ -13,7 +13,7 @@ from hermit.domain.record import Record
 from hermit.relay import Orders
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from hermit.bwrap.reach import Reach
     from hermit.domain.command import Command
@@ -62,7 +62,7 @@ class Prepared:
     python: Python
     search: tuple[str, ...] = ()
 
-    def orders(self, *, pids: int | None) -> Orders:
+    def orders(self, *, pids: int | None, processors: Iterable[int] = ()) -> Orders:
         """What the relay is told; ``pids`` is the bound it sets itself, ``None`` where a group holds it."""
         sandbox = self.sandbox
         outer = [name for name in argv.NAMESPACES if name != "net" or sandbox.network is Network.ISOLATED]
@@ -82,6 +82,7 @@ class Prepared:
         return Orders(
             env=self.env,
             cwd=sandbox.paths.cwd(sandbox.cwd),
+            processors=tuple(processors),
             limits=sandbox.limits,
             rlimits=sandbox.limits.set_inside(pids=pids, whole=True),
             checks=checks,

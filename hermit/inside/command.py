@@ -49,6 +49,8 @@ def become(job: dict[str, Any], *, started: int) -> None:
     # The interpreter ignores these two; a program expects to be ended by them.
     _signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)
     _signal.signal(_signal.SIGXFSZ, _signal.SIG_DFL)
+    if job["processors"]:
+        os.sched_setaffinity(0, job["processors"])
     limits.apply(job["limits"])
     if job["argv"]:
         close_all_but(started)
