@@ -88,6 +88,8 @@ def main(job: dict[str, Any]) -> int:
         return REFUSED
     family.adopt()
     report.say(*said, ("ready",))
+    if job["worker"]:
+        __import__(job["worker"].partition(":")[0])  # here, where no page is shared yet and has to be copied
     child = command.start(job, close=job["report"])
     if isinstance(child, str):
         report.say(("failed", child))
