@@ -94,7 +94,7 @@ def spawn(
 
 @contextlib.contextmanager
 def on_one_processor() -> Iterator[set[int]]:
-    """This thread, and what it starts meanwhile, stays on one processor; gives those it may use otherwise.
+    """Keeps the calling thread, and what it starts meanwhile, on one processor; gives those it may use otherwise.
 
     The processes of a start take turns. Each that woke on another processor than the one before would first have to
     rouse that, which costs a tenth of all the attempts that a machine can make.

@@ -87,7 +87,11 @@ class Bubblewrap:
         prepared = self._prepare(sandbox, command, environ)
         # bubblewrap, the relay and its listening thread count too; the bound is the command's.
         pids = None if sandbox.limits.pids is None else sandbox.limits.pids + OWN_PROCESSES
-        with proc.on_one_processor() as processors, Group.make(sandbox.limits, pids=pids) as group, reach.served(prepared.reached, environ) as server:
+        with (
+            proc.on_one_processor() as processors,
+            Group.make(sandbox.limits, pids=pids) as group,
+            reach.served(prepared.reached, environ) as server,
+        ):
             orders = prepared.orders(pids=None if group.pids else pids, processors=processors)
             record = prepared.record(
                 version=self.version, pids=group.pids_held_by, memory=MEMORY if group.memory else WATCHDOG

@@ -166,6 +166,12 @@ def environment(bench):
     }
 
 
+def processors(bench):
+    source = "import os; print(len(os.sched_getaffinity(0)))"
+    outcome = bench.run("python3", "-c", source)
+    return outcome.stdout.kept.decode().strip() == str(len(os.sched_getaffinity(0)))
+
+
 def paths(bench):
     shown, work = bench.shown, bench.work
     read = bench.run("cat", f"{shown}/data.txt")
@@ -354,7 +360,7 @@ def shut(words, hidden):
 
 BEHAVIOURS = (
     exit_codes, unstartable, signals, stdin, streams_apart, binary_output, huge_output, taken_over_streams,
-    working_directory, environment, paths, missing_source, renamed_bind, timeout_asks_first, timeout_kills_everything,
+    working_directory, environment, processors, paths, missing_source, renamed_bind, timeout_asks_first, timeout_kills_everything,
     leftovers, early_close, parallel_starts, memory_limit, file_limit, cpu_limit, pids_limit, tmp_limit, usage,
     worker_value, worker_failures, worker_forged, worker_descriptors, command_descriptors, given_up, front_door,
 )  # fmt: skip

@@ -87,6 +87,10 @@ def test_only_declared_variables_exist_inside(facts, nature):
         assert seen == set(nature["names"])
 
 
+def test_a_command_may_use_every_processor_that_the_host_may(facts):
+    assert facts["processors"] is True
+
+
 def test_a_variable_arrives_whole_with_its_line_breaks_and_letters(facts):
     assert facts["environment"]["declared"] is True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from dataclasses import replace
 
 import pytest
@@ -75,6 +76,16 @@ def test_a_bubblewrap_that_hangs_is_given_up(field, liar, monkeypatch):
     with pytest.raises(SandboxError) as refused:
         liar(HANGS).run(field.sandbox(), "touch", f"{field.work}/ran")
     assert refused.value.cause == "start timeout"
+
+
+def test_what_a_bubblewrap_that_is_given_up_has_started_ends_with_it(field, liar, monkeypatch):
+    monkeypatch.setattr(clock, "START_S", 0.3)
+    lock = f"{field.work}/lock"
+    with pytest.raises(SandboxError):
+        liar(f"flock {lock} sleep 30 & wait\n").run(field.sandbox(), "true")
+    with open(lock) as held:
+        wait = ["flock", "--wait", "5", str(held.fileno())]
+        assert subprocess.run(wait, pass_fds=[held.fileno()], check=False).returncode == 0
 
 
 @pytest.mark.parametrize(

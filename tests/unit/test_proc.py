@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -118,6 +119,29 @@ def test_a_spawned_process_has_no_environment_no_other_descriptor_and_a_session_
     process.wait()
     assert said.endswith("/ True False\n")
     assert "PATH" not in said
+
+
+def test_a_thread_keeps_to_one_processor_and_may_use_all_again_afterwards():
+    allowed = os.sched_getaffinity(0)
+    with pytest.raises(ZeroDivisionError), proc.on_one_processor() as given:
+        assert given == allowed
+        assert len(os.sched_getaffinity(0)) == 1
+        assert os.sched_getaffinity(0) < allowed or len(allowed) == 1
+        raise ZeroDivisionError
+    assert os.sched_getaffinity(0) == allowed
+
+
+def test_threads_take_the_processors_in_turn():
+    def taken():
+        with proc.on_one_processor():
+            return min(os.sched_getaffinity(0))
+
+    found = []
+    for _ in range(len(os.sched_getaffinity(0))):
+        thread = threading.Thread(target=lambda: found.append(taken()))
+        thread.start()
+        thread.join()
+    assert sorted(found) == sorted(os.sched_getaffinity(0))
 
 
 @pytest.mark.parametrize(("words", "code"), [("exit 3", 3), ("kill -KILL $$", 137)])

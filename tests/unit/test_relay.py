@@ -22,6 +22,25 @@ PYTHON = python.current()
 ORDERS = Orders(env={}, cwd="/", limits=Limits(wall_s=30), rlimits={}, checks={"confined": False}, python=PYTHON)
 
 
+NO_STREAMS = """
+import os
+from hermit.bwrap import python
+from hermit.domain.command import Command
+from hermit.domain.limits import Limits
+from hermit.relay import Line, Orders, Streams
+orders = Orders(env={}, cwd="/", limits=Limits(), rlimits={}, checks={}, python=python.current())
+with Line(Command(argv=("true",)), orders, Streams()) as line:
+    os.close(0)
+    line.add_memory("more", b"")
+    print(min(line.far))
+"""
+
+
+def test_no_descriptor_that_goes_inside_has_the_number_of_a_standard_stream():
+    told = subprocess.run([sys.executable, "-c", NO_STREAMS], capture_output=True, check=True)
+    assert int(told.stdout) >= 3
+
+
 @given(st.lists(st.binary(max_size=20)), st.integers(min_value=0, max_value=50))
 def test_a_sink_keeps_the_first_bytes_up_to_its_cap_and_counts_all(pieces, cap):
     sink = Sink(cap)

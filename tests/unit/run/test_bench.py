@@ -14,8 +14,9 @@ import pytest
 from hermit import sandbox as sandboxes
 from hermit.agent.result import Failure
 from hermit.domain.command import Command
+from hermit.domain.limits import Limits
 from hermit.domain.sandbox import Sandbox
-from hermit.errors import ConfigError
+from hermit.errors import ConfigError, Interrupted
 from hermit.run import bench
 
 if TYPE_CHECKING:
@@ -124,6 +125,13 @@ def test_what_was_printed_is_kept_up_to_the_cap_and_the_rest_is_counted(run: Any
     assert (logs / "agent.err").read_text() == "words\n"
     assert (logs / "agent.out").read_bytes().endswith(b"more bytes were not kept]\n")
     assert (logs / "agent.out").stat().st_size < 1_100_000
+
+
+def test_a_run_that_is_given_up_ends_what_it_has_started(run: Any) -> None:
+    with bench.opened(run.plan(), PLACE, PLACE) as made, made.workspace(made.plan.attempts[0]) as workspace:
+        made.stop.set()
+        with pytest.raises(Interrupted):
+            workspace.run(PLACE, Sandbox(cwd="/", limits=Limits(wall_s=30)), Command(argv=("sleep", "60")))
 
 
 def test_closed_directories_are_removed_without_roots_power() -> None:

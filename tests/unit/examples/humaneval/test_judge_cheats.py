@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .conftest import Bench, in_a_fork
+from .conftest import EXAMPLE, Bench, in_a_fork, load
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+JUDGE = load(EXAMPLE / "judge.py")
 WRONG = "def double(value):\n    return 0\n"
 
 
@@ -26,6 +27,29 @@ def assert_fails(bench: Bench, source: str, outcome: str) -> None:
 
 
 # Ending early
+
+
+def test_a_candidate_that_can_answer_nobody_ends_at_once_and_never_goes_on_as_the_judge() -> None:
+    def serve() -> str:
+        requests, asked = os.pipe()
+        answers, replies = os.pipe()
+        os.write(asked, b"go\n")
+        os.close(answers)
+        marker, marked = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            kept = os.dup2(marked, 1 + max(requests, replies, marked))
+            try:
+                JUDGE.detach = lambda keep: None
+                JUDGE.serve(requests, replies, source="", entry_point="absent")
+            finally:
+                os.write(kept, b"it went on")
+                os._exit(0)
+        os.close(marked)
+        os.waitpid(pid, 0)
+        return os.read(marker, 100).decode()
+
+    assert in_a_fork(serve) == ""
 
 
 def test_ending_the_process_with_success_at_import_is_no_pass(bench: Bench) -> None:
