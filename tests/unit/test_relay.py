@@ -31,6 +31,7 @@ from hermit.relay import Line, Orders, Streams
 orders = Orders(env={}, cwd="/", limits=Limits(), rlimits={}, checks={}, python=python.current())
 with Line(Command(argv=("true",)), orders, Streams()) as line:
     os.close(0)
+    os.close(2)
     line.add_memory("more", b"")
     print(min(line.far))
 """
