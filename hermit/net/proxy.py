@@ -25,6 +25,7 @@ from hermit.net.hosts import Refusal, canonical
 from hermit.net.plain import Broken, Exchange
 from hermit.net.request import BadRequest, ProxyRequest
 from hermit.net.tls import HelloReader
+from hermit.net.upstream import trust
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -214,6 +215,8 @@ class Conversation:
         addresses = [literal] if literal is not None else await self._look_up_upstream(upstream)
         server = await self._open(addresses, upstream.port)
         self._address, self._reason = "", "through the host's proxy"
+        if upstream.tls:
+            await self._secure(server, upstream)
         if not request.tunnel:
             return server
         asked = h11.Connection(h11.CLIENT, max_incomplete_event_size=requests.LARGEST_HEAD)
@@ -233,6 +236,14 @@ class Conversation:
             raise _Unreachable(f"the host's proxy answered {status}")
         self._before = server.received
         return server
+
+    async def _secure(self, server: Side, upstream: Upstream) -> None:
+        try:
+            async with asyncio.timeout(self._proxy.patience.dial_s):
+                await server.secure(trust(), name=upstream.host.name)
+        except OSError as error:  # a certificate that nobody here trusts is one, and so is TimeoutError
+            server.reset()
+            raise _Unreachable(f"the host's proxy does not speak TLS as it should: {error or 'too late'}") from None
 
     async def _look_up_upstream(self, upstream: Upstream) -> list[Address]:
         """The addresses of the host's proxy; it is the host's own setting, so they are not judged."""

@@ -15,6 +15,7 @@ import struct
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Awaitable
 
 PIECE = 64 * 1024
@@ -100,13 +101,13 @@ class Side(asyncio.BufferedProtocol):
         self._wake()
 
     def eof_received(self) -> bool:
-        """The other end has nothing more to say, and may still listen."""
+        """The other end has nothing more to say, and may still listen, but for one that speaks TLS."""
         self.ended = True
         if self._peer is not None:
             self._peer.finish()
             self._close_if_both_ended()
         self._wake()
-        return True
+        return self.transport.can_write_eof()
 
     def pause_writing(self) -> None:
         """The socket does not take any more for now."""
@@ -135,9 +136,22 @@ class Side(asyncio.BufferedProtocol):
         if piece and not self.gone:
             self.transport.write(piece)
 
+    async def secure(self, context: ssl.SSLContext, *, name: str) -> None:
+        """Speaks TLS from now on, to whoever shows a certificate for this name.
+
+        Raises:
+            OSError: It shows none that the context takes, or breaks off.
+        """
+        loop = asyncio.get_running_loop()
+        secured = await loop.start_tls(self.transport, self, context, server_hostname=name)
+        if secured is None:
+            raise ConnectionResetError("the other end has gone")
+        secured.set_write_buffer_limits(high=PIECE)
+        self._transport = secured
+
     def finish(self) -> None:
-        """Says that nothing more will be written, after all that was."""
-        if not self.gone:
+        """Says that nothing more will be written, after all that was; over TLS nobody can say so and go on reading."""
+        if not self.gone and self.transport.can_write_eof():
             with contextlib.suppress(OSError):  # the other end has gone; the loop will notice
                 self.transport.write_eof()
 

@@ -8,9 +8,10 @@ from ipaddress import ip_network
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from hermit.net.hosts import HTTP, CanonicalHost, canonical, port_number
+from hermit.net.hosts import HTTP, HTTPS, CanonicalHost, canonical, port_number
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Mapping
 
 # The first that is set counts. Programs differ in which of the two spellings wins; lower case is the older one.
@@ -27,6 +28,7 @@ class Upstream:
     Args:
         host: Its host.
         port: Its port.
+        tls: Whether it is spoken to over TLS.
         user: Its user, empty where it asks for none.
         password: The user's password.
         no_proxy: Hosts that are reached without it: names (with all their sub-domains), addresses, address ranges in
@@ -35,6 +37,7 @@ class Upstream:
 
     host: CanonicalHost
     port: int
+    tls: bool = False
     user: str = ""
     password: str = field(default="", repr=False)
     no_proxy: tuple[str, ...] = ()
@@ -77,7 +80,7 @@ def upstream_from_environ(environ: Mapping[str, str]) -> Upstream | None:
     """The proxy that the usual variables name; ``None`` where none does.
 
     Raises:
-        ValueError: A variable names something else than an ``http://`` proxy; the message leaves its password out.
+        ValueError: A variable names something else than an HTTP proxy; the message leaves its password out.
     """
     variable = next((name for name in VARIABLES if environ.get(name, "").strip()), None)
     if variable is None:
@@ -86,16 +89,29 @@ def upstream_from_environ(environ: Mapping[str, str]) -> Upstream | None:
     value = value if "://" in value else f"http://{value}"
     try:
         parts = urlsplit(value)
-        host, port = canonical(parts.hostname or ""), parts.port or HTTP
+        tls = parts.scheme == "https"
+        host, port = canonical(parts.hostname or ""), parts.port or (HTTPS if tls else HTTP)
     except ValueError:
         raise ValueError(f"{variable} is not the URL of a proxy, as http://host:port is") from None
-    if parts.scheme != "http":
-        raise ValueError(f"{variable} names a proxy of the kind {parts.scheme!r}; only http:// proxies are supported")
+    if parts.scheme not in ("http", "https"):
+        raise ValueError(f"{variable} names a proxy of the kind {parts.scheme!r}; it has to be http:// or https://")
     listed = next((environ[name] for name in EXCEPT if environ.get(name)), "")
     return Upstream(
         host=host,
         port=port_number(str(port)),
+        tls=tls,
         user=unquote(parts.username or ""),
         password=unquote(parts.password or ""),
         no_proxy=tuple(entry.strip() for entry in listed.split(",") if entry.strip()),
     )
+
+
+def trust() -> ssl.SSLContext:
+    """Whose certificates this host takes: its store's, or those that ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` name.
+
+    Raises:
+        OSError: They cannot be read.
+    """
+    import ssl  # noqa: PLC0415 - few hosts need it, and it takes longer to import than a sandbox to start
+
+    return ssl.create_default_context()

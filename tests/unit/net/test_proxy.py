@@ -7,7 +7,10 @@ import contextlib
 import http.client
 import json
 import socket
+import ssl
 import threading
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,6 +21,8 @@ from hermit.net.request import LARGEST_HEAD
 from hermit.net.upstream import Upstream
 
 from .conftest import Origin, client_hello, listening, port_of, read_all
+
+DATA = Path(__file__).parent.parent.parent / "data"
 
 GET = "GET http://api.example.com:PORT/x?token=hunter2 HTTP/1.1\r\nHost: api.example.com:PORT\r\n\r\n"
 
@@ -280,6 +285,61 @@ def test_plain_http_goes_through_the_hosts_proxy_as_a_whole_url(front):
     assert heard[0].startswith(b"GET http://far.example/x HTTP/1.1\r\nHost: far.example\r\n")
     assert heard[0].count(b"Proxy-Authorization") == 1
     assert b"Basic bWU6cHc=" in heard[0]
+
+
+def _over_tls(serve):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(DATA / "private-proxy.pem")
+
+    def secured(sock):
+        with context.wrap_socket(sock, server_side=True) as channel:
+            serve(channel)
+
+    return _one_shot(secured)
+
+
+def test_a_proxy_that_speaks_tls_is_trusted_by_the_hosts_private_authority(front, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(DATA / "private-authority.pem"))
+    heard = []
+
+    def serve(sock):
+        heard.append(sock.recv(4096))
+        sock.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        heard.append(sock.recv(4096))
+        sock.sendall(b"from far")
+
+    with _over_tls(serve) as port:
+        front.open("far.example", upstream=replace(_upstream(port), tls=True))
+        hello = client_hello("far.example")
+        assert front.tunnel("far.example:443", hello) == b"from far"
+    assert heard[0].startswith(b"CONNECT far.example:443 HTTP/1.1\r\n")
+    assert heard[1] == hello
+    assert (front.last.reason, front.last.bytes_down) == ("through the host's proxy", 8)
+
+
+def test_a_url_goes_whole_through_a_proxy_that_speaks_tls(front, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(DATA / "private-authority.pem"))
+
+    def serve(sock):
+        sock.recv(4096)
+        sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    with _over_tls(serve) as port:
+        front.open("far.example", upstream=replace(_upstream(port), tls=True))
+        assert front.say("GET http://far.example/x HTTP/1.1\r\nHost: far.example\r\n\r\n").endswith(b"ok")
+
+
+@pytest.mark.parametrize("authority", ["none of these", "private-authority.pem"])
+def test_a_proxy_whose_certificate_nobody_here_trusts_gets_no_word(front, monkeypatch, authority):
+    trusted = authority == "private-authority.pem"
+    monkeypatch.setenv("SSL_CERT_FILE", str(DATA / authority))
+    heard = []
+    with _over_tls(lambda sock: heard.append(sock.recv(4096))) as port:
+        front.open("far.example", upstream=replace(_upstream(port), tls=True, host=canonical("localhost")))
+        answer = front.say("CONNECT far.example:443 HTTP/1.1\r\nHost: far.example\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 502 ")
+    assert (b"mismatch" if trusted else b"verify failed") in answer
+    assert not any(heard)
 
 
 def test_a_host_of_no_proxy_is_reached_directly(front):

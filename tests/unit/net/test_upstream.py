@@ -40,9 +40,15 @@ def test_a_proxy_without_scheme_and_port_is_http_on_80():
     assert (found.host.name, found.port, found.authorization) == ("proxy.corp", 80, ())
 
 
+@pytest.mark.parametrize(("value", "port"), [("https://proxy.corp", 443), ("https://proxy.corp:3129", 3129)])
+def test_a_proxy_may_speak_tls(value, port):
+    found = upstream_from_environ({"https_proxy": value})
+    assert (found.host.name, found.port, found.tls) == ("proxy.corp", port, True)
+
+
 @pytest.mark.parametrize(
     "value",
-    ["socks5://me:hunter2@proxy:1080", "https://me:hunter2@proxy", "http://me:hunter2@", "http://me:hunter2@p:x"],
+    ["socks5://me:hunter2@proxy:1080", "ftp://me:hunter2@proxy", "http://me:hunter2@", "http://me:hunter2@p:x"],
 )
 def test_what_is_no_http_proxy_is_refused_without_showing_the_password(value):
     with pytest.raises(ValueError, match="http_proxy") as caught:
