@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 MIB = 1024 * 1024
+# Nothing that is confined runs for ever, unless somebody says so.
+DAY_S = 24 * 60 * 60
 # No machine has more of anything, and the kernel takes a MiB count of this size.
 MOST = 1 << 42
 
@@ -32,9 +34,9 @@ class Limits:
     memory_mb: int | None = 4096
     file_mb: int | None = 1024
     open_files: int | None = 1024
-    cpu_s: int | None = None
+    cpu_s: int | None = DAY_S
     pids: int | None = 512
-    wall_s: float | None = None
+    wall_s: float | None = DAY_S
     disk_mb: int | None = None
     tmp_mb: int = 1024
     output_bytes: int = 1 * MIB

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import importlib.util
 import json
 import os
 import signal
@@ -267,6 +268,15 @@ def pids_limit(bench):
     return {"refused": said[0] != "0", "at most": int(said[1]) <= 16, "some": int(said[1]) >= 8}
 
 
+def scientific(bench):
+    source = "import numpy, pandas, scipy.stats, torch; assert float(torch.ones(300, 300).sum()) == 90000"
+    if importlib.util.find_spec("torch") is None:
+        return "not installed"
+    default = {name: getattr(Limits(), name) for name in ("memory_mb", "pids", "file_mb", "open_files", "tmp_mb")}
+    outcome = bench.python(source, sandbox=bench.sandbox(limits=default))
+    return [outcome.code, outcome.stderr.kept.decode()[-300:]]
+
+
 def tmp_limit(bench):
     source = "head -c 3000000 /dev/zero > $1/big; echo $? $(stat -c %s $1/big); rm -f $1/big"
     sandbox = bench.sandbox(limits={"tmp_mb": 1})
@@ -361,7 +371,7 @@ def shut(words, hidden):
 BEHAVIOURS = (
     exit_codes, unstartable, signals, stdin, streams_apart, binary_output, huge_output, taken_over_streams,
     working_directory, environment, processors, paths, missing_source, renamed_bind, timeout_asks_first, timeout_kills_everything,
-    leftovers, early_close, parallel_starts, memory_limit, file_limit, cpu_limit, pids_limit, tmp_limit, usage,
+    leftovers, early_close, parallel_starts, memory_limit, file_limit, cpu_limit, pids_limit, scientific, tmp_limit, usage,
     worker_value, worker_failures, worker_forged, worker_descriptors, command_descriptors, given_up, front_door,
 )  # fmt: skip
 

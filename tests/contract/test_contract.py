@@ -168,6 +168,12 @@ def test_the_number_of_processes_is_bounded(facts, nature):
     assert facts["pids_limit"] == {"refused": held, "at most": held, "some": True}
 
 
+def test_the_scientific_packages_of_the_image_run_within_the_default_bounds(facts, backend):
+    if backend != "image" and facts["scientific"] == "not installed":
+        return
+    assert facts["scientific"] == [0, ""]
+
+
 def test_the_file_systems_in_memory_are_bounded(facts, nature):
     held = nature["a full /tmp refused"]
     assert facts["tmp_limit"] == {"/tmp": [held, held], "/dev/shm": [held, held]}

@@ -220,7 +220,7 @@ def test_a_command_that_could_not_start_has_the_shells_code_and_the_reason():
 
 
 def test_a_record_says_what_holds_each_bound():
-    held = {name: held_by for name, _, held_by in Limits(memory_mb=1).held(pids="cgroup pids")}
+    held = {name: held_by for name, _, held_by in Limits(memory_mb=1, cpu_s=None).held(pids="cgroup pids")}
     assert held["memory_mb"] == "rlimit data, each process"
     assert held["pids"] == "cgroup pids"
     assert "cpu_s" not in held

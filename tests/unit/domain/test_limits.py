@@ -46,8 +46,14 @@ def test_the_size_of_scratch_has_two_names_and_the_newer_one_wins():
     assert replace(Limits(disk_mb=8), disk_mb=9).tmp_mb == 9
 
 
+def test_nothing_is_without_a_bound_unless_somebody_says_so():
+    limits = Limits()
+    assert all(getattr(limits, name) is not None for name in NAMES if name != "disk_mb")
+    assert {name for name, _, _ in limits.held(pids="a")} == set(NAMES) - {"tmp_mb"}
+
+
 def test_only_the_bounds_that_are_given_are_set_inside():
-    none = Limits(memory_mb=None, file_mb=None, open_files=None)
+    none = Limits(memory_mb=None, file_mb=None, open_files=None, cpu_s=None)
     assert none.set_inside(pids=None) == {}
     given = Limits(memory_mb=1, file_mb=2, open_files=3, cpu_s=4)
     expected = {"memory_mb": 1, "file_mb": 2, "open_files": 3, "cpu_s": 4, "pids": 5}
@@ -61,7 +67,8 @@ def test_where_the_whole_is_bounded_one_process_meets_that_bound_before_its_own(
 
 
 def test_each_bound_is_told_with_what_holds_it_and_no_other():
-    held = {name: (value, by) for name, value, by in Limits(memory_mb=7, disk_mb=8).held(pids="a", memory=WATCHDOG)}
+    limits = Limits(memory_mb=7, disk_mb=8, cpu_s=None, wall_s=None)
+    held = {name: (value, by) for name, value, by in limits.held(pids="a", memory=WATCHDOG)}
     assert held["memory_mb"] == (7, WATCHDOG)
     assert held["pids"] == (512, "a")
     assert held["disk_mb"] == (8, "size of the file system")
