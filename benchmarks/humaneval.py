@@ -8,6 +8,9 @@ Three ways of judging the same canonical solutions, interleaved a dozen problems
   sandbox with its relay and its checks, run the example's judge there, read its word, keep the record.
 
 ``attempt`` is a whole attempt of ``hermit eval``: the agent's sandbox too. Prints the medians of the rates and of the ratios to ``bare``.
+
+Every way works in memory (``/dev/shm``): some file systems make files many times slower for a while after others were
+removed, and what was measured before would then count here.
 """
 
 from __future__ import annotations
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from hermit.run.plan import Attempt
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "humaneval"
+MEMORY = "/dev/shm"
 WORKERS = 2
 SLICE = 12
 
@@ -117,6 +121,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--tasks", type=int, default=164)
     given = parser.parse_args()
+    tempfile.tempdir = MEMORY
     with tempfile.TemporaryDirectory(prefix="hermit-bench-") as root:
         directory = Path(root)
         file = EXAMPLE / "run.yaml"
