@@ -12,37 +12,39 @@ from hermit import proc
 from hermit import sandbox as sandboxes
 from hermit.bwrap.launch import Bubblewrap
 from hermit.bwrap.prepare import variables
-from hermit.domain.command import Command
+from hermit.domain.command import Command, Outcome
 from hermit.domain.sandbox import Enforce, Sandbox
 from hermit.errors import HermitError, PlaceError, SandboxError
 
 TRUE = Command(argv=("true",))
 
 
-def test_the_front_door_says_how_it_is_used(capsys):
+def test_the_front_door_says_how_it_is_used(capfd):
     for arguments in ([], ["spec.json"], ["spec.json", "--"], ["spec.json", "true", "x"]):
         assert sandboxes.main(arguments) == 125
-        assert "usage: python -m hermit.sandbox SPEC -- COMMAND" in capsys.readouterr().err
+        assert "usage: python -m hermit.sandbox SPEC -- COMMAND" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("{", ""),
-        ("[]", "a sandbox is an object"),
-        ('{"reed": []}', "no field 'reed'"),
+        ("[]", "a sandbox: expected an object"),
+        ('{"reed": []}', "reed: no such field"),
         ('{"read": ["x"]}', "absolute path"),
         ('{"write": ["/a", "/a/b"]}', "writable inside"),
+        ('{"allowed_hosts": ["b.example.com", "*.com"]}', "allowed_hosts[1]: '*.com' is too wide"),
         ("\xff", ""),
     ],
 )
-def test_a_specification_that_describes_no_sandbox_is_refused_with_its_file(tmp_path, capsys, text, words):
+def test_a_specification_that_describes_no_sandbox_is_refused_in_one_line_with_its_file(tmp_path, capfd, text, words):
     path = tmp_path / "spec.json"
     path.write_bytes(text.encode("latin-1"))
     assert sandboxes.main([str(path), "--", "true"]) == 125
-    said = capsys.readouterr().err
-    assert str(path) in said
+    said = capfd.readouterr().err
+    assert said.startswith(f"hermit.sandbox: {path}: ")
     assert words in said
+    assert said.count("\n") == 1
 
 
 def test_a_specification_that_cannot_be_read_is_refused(tmp_path):
@@ -102,6 +104,13 @@ def test_a_first_sandbox_that_fails_makes_the_place_unfit(answering, monkeypatch
     answering(0, b"bubblewrap 0.8.0\n")
     monkeypatch.setattr(Bubblewrap, "run", fail)
     with pytest.raises(PlaceError):
+        sandboxes.preflight()
+
+
+def test_a_first_sandbox_whose_command_fails_makes_the_place_unfit(answering, monkeypatch):
+    answering(0, b"bubblewrap 0.8.0\n")
+    monkeypatch.setattr(Bubblewrap, "run", lambda *_, **__: Outcome(code=1))
+    with pytest.raises(PlaceError, match="`true` in a sandbox ended with 1"):
         sandboxes.preflight()
 
 
