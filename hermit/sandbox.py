@@ -21,6 +21,7 @@ from hermit.bwrap import cgroup, python
 from hermit.bwrap import preflight as bubblewrap_preflight
 from hermit.bwrap.launch import Bubblewrap
 from hermit.domain import schema, spec
+from hermit.domain.bind import contains
 from hermit.domain.command import Command
 from hermit.domain.limits import Limits
 from hermit.domain.sandbox import Enforce, Sandbox
@@ -29,21 +30,22 @@ from hermit.relay import Streams
 from hermit.unconfined import Unconfined
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from hermit.domain.command import Outcome
     from hermit.domain.record import Record
 
 INSTALL = "apt-get install bubblewrap"
-USAGE = "usage: python -m hermit.sandbox SPEC -- COMMAND [ARGUMENT...]"
+USAGE = "usage: python -m hermit.sandbox [--record FILE] SPEC -- COMMAND [ARGUMENT...]"
 HELP = f"""{USAGE}
        python -m hermit.sandbox --schema
 
 Runs one command in one sandbox. What SPEC does not name does not exist inside.
 
-  SPEC       JSON: a file, - for standard input, or the object itself
-  --schema   print the JSON Schema of SPEC
-  --help     print this
+  SPEC           JSON: a file, - for standard input, or the object itself
+  --record FILE  leave the record of this start in FILE: what was shown, checked and held
+  --schema       print the JSON Schema of SPEC
+  --help         print this
 
 The command has this process's own standard input, output and error, gets the signals HUP, INT, QUIT, TERM, USR1, USR2
 and WINCH that are sent to it, and its exit code is passed on; the end by a signal is 128 and its number. 125 says that
@@ -90,7 +92,7 @@ class Place:
         Args:
             sandbox: What is shown, passed and allowed.
             command: What runs.
-            keep: Takes the record, once, whether the start succeeded or not.
+            keep: Takes the record, once, whether the start succeeded or not; not that of a role that keeps none.
             variables: The host's variables; this process's own unless given.
             streams: Descriptors the command takes over.
             cancel: A descriptor that becomes readable when the run is given up.
@@ -100,7 +102,12 @@ class Place:
             Interrupted: ``cancel`` became readable.
         """
         given = environ.snapshot() if variables is None else variables
+        keep = keep if sandbox.recorded else _keep_none
         return self.backend.run(sandbox, command, environ=given, keep=keep, streams=streams, cancel=cancel)
+
+
+def _keep_none(_record: Record) -> None:
+    return
 
 
 def unconfined(reason: str) -> Place:
@@ -167,28 +174,62 @@ def main(arguments: list[str]) -> int:
         return _say(1, HELP)
     if arguments == ["--schema"]:
         return _say(1, json.dumps(schema.schema(), indent=2) + "\n")
-    spec_path, dashes, argv = arguments[:1], arguments[1:2], tuple(arguments[2:])
+    record, words = (
+        (arguments[1], arguments[2:]) if arguments[:1] == ["--record"] and arguments[1:] else ("", arguments)
+    )
+    spec_path, dashes, argv = words[:1], words[1:2], tuple(words[2:])
     if dashes != ["--"] or not argv:
         return _refuse(f"{USAGE}\ntry: python -m hermit.sandbox --help")
     try:
-        return _run(read_spec(spec_path[0]), Command(argv=argv))
+        sandbox = read_spec(spec_path[0])
+        with _recorder(record, sandbox) as keep:
+            return _run(sandbox, Command(argv=argv), keep)
     except (HermitError, ValueError, OSError) as error:
         return _refuse(f"hermit.sandbox: {error}")
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
 
 
-def _run(sandbox: Sandbox, command: Command) -> int:
+def _run(sandbox: Sandbox, command: Command, keep: Callable[[Record], None]) -> int:
     place = preflight(sandbox.enforce)
     if isinstance(place.backend, Unconfined):
         _say(2, f"hermit.sandbox: nothing is confined: {place.backend.reason}\n")
     with signals.caught() as caught:
         try:
-            outcome = place.run(sandbox, command, keep=lambda _: None, streams=Streams(0, 1, 2, caught))
+            outcome = place.run(sandbox, command, keep=keep, streams=Streams(0, 1, 2, caught))
         except Interrupted:
             return 128 + caught.ended_by
     _say(2, outcome.stderr.kept.decode("utf-8", "replace"))
     return outcome.shell_code
+
+
+@contextlib.contextmanager
+def _recorder(path: str, sandbox: Sandbox) -> Iterator[Callable[[Record], None]]:
+    """Keeps a record in a file, and the decisions of its proxy beside it; keeps none where no path is given.
+
+    Raises:
+        HermitError: The role keeps no record, or the command could write to it.
+        OSError: The file cannot be written.
+    """
+    if not path:
+        yield _keep_none
+        return
+    if not sandbox.recorded:
+        raise HermitError(f"a start of the role {sandbox.role!r} keeps no record", where="--record")
+    place = os.path.realpath(path)
+    for bind in sandbox.mounts:
+        if bind.writable and contains(os.path.realpath(bind.source), place):
+            raise HermitError(f"{path} is no evidence: the command can write to it", where="--record")
+    # Opened before the command exists, so that a record of an earlier start never stands for this one.
+    with open(path, "wb", buffering=0) as file:
+
+        def keep(record: Record) -> None:
+            file.write(record.as_json())
+            if record.decisions:
+                with open(os.path.splitext(path)[0] + ".proxy.jsonl", "w", encoding="utf-8") as decisions:
+                    decisions.writelines(f"{line}\n" for line in record.decisions)
+
+        yield keep
 
 
 def _fill_streams() -> None:

@@ -78,7 +78,7 @@ def test_a_sandbox_that_cannot_be_is_125_with_the_reason(door: Callable[..., Any
 def test_a_wrong_command_line_is_125_with_the_usage(machine: Any, words: tuple[str, ...]) -> None:
     said = machine.run("-m", "hermit.sandbox", *words)
     assert said.code == 125
-    assert said.err.startswith("usage: python -m hermit.sandbox SPEC -- COMMAND")
+    assert said.err.startswith("usage: python -m hermit.sandbox [--record FILE] SPEC -- COMMAND")
 
 
 def test_help_shows_an_example_that_works(machine: Any, tmp_path: Path) -> None:
@@ -139,6 +139,58 @@ def test_every_field_can_be_given_at_once(machine: Any, tmp_path: Path) -> None:
     said = machine.run(*words, env={"PASSED_A": "passed"})
     assert said.out == "/w/bound /w/bound/x passed [] ['bound']\nhttp://127.0.0.1\n", said.err
     assert said.code == 0
+
+
+def test_a_record_goes_where_it_is_asked_for_and_nowhere_else(machine: Any, tmp_path: Path) -> None:
+    before = sorted(machine.scratch.iterdir())
+    assert machine.run("-m", "hermit.sandbox", "{}", "--", "true").code == 0
+    assert sorted(machine.scratch.iterdir()) == before
+    file = tmp_path / "one.json"
+    file.write_text("what an earlier start left, longer than any record" * 1000)
+    said = machine.run("-m", "hermit.sandbox", "--record", str(file), '{"role": "llm"}', "--", "sh", "-c", "exit 3")
+    record = json.loads(file.read_text())
+    assert (said.code, record["role"], record["ended"], record["confined"]) == (3, "llm", "exit 3", True)
+    assert all(check["passed"] for check in record["checks"])
+    assert not (tmp_path / "one.proxy.jsonl").exists()
+
+
+def test_a_start_that_fails_leaves_its_record_too(machine: Any, tmp_path: Path) -> None:
+    file = tmp_path / "one.json"
+    said = machine.run("-m", "hermit.sandbox", "--record", str(file), '{"probes": ["/usr"]}', "--", "true")
+    record = json.loads(file.read_text())
+    assert (said.code, record["ended"].split(":")[0]) == (125, "SandboxError")
+    assert [check["name"] for check in record["checks"] if not check["passed"]] == ["secrets absent"]
+
+
+def test_what_the_proxy_decided_lies_beside_the_record(machine: Any, tmp_path: Path) -> None:
+    spec = '{"allowed_hosts": ["api.example.com"]}'
+    said = machine.run("-m", "hermit.sandbox", "--record", f"{tmp_path}/one.json", spec, "--", "true")
+    assert said.code == 0
+    (decision,) = (tmp_path / "one.proxy.jsonl").read_text().splitlines()
+    assert "hermit-check.invalid" in decision
+
+
+@pytest.mark.parametrize("manner", ["inside", "through a link", "itself"])
+def test_a_record_that_the_command_could_write_is_refused(machine: Any, tmp_path: Path, manner: str) -> None:
+    (work := tmp_path / "work").mkdir()
+    (tmp_path / "link").symlink_to(work)
+    (work / "record").touch()
+    places = {"inside": work / "record", "through a link": tmp_path / "link" / "record", "itself": work / "record"}
+    writable = work / "record" if manner == "itself" else work
+    spec = json.dumps({"write": [str(writable)]})
+    said = machine.run("-m", "hermit.sandbox", "--record", str(places[manner]), spec, "--", "touch", f"{work}/ran")
+    assert (said.code, "is no evidence: the command can write to it" in said.err) == (125, True)
+    assert not (work / "ran").exists()
+
+
+def test_a_record_of_a_role_that_keeps_none_or_in_no_directory_is_refused(machine: Any, tmp_path: Path) -> None:
+    for record, spec, words in (
+        (tmp_path / "one", '{"role": "check"}', "--record: a start of the role 'check' keeps no record"),
+        (tmp_path / "absent" / "one", "{}", "absent/one"),
+    ):
+        said = machine.run("-m", "hermit.sandbox", "--record", str(record), spec, "--", "true")
+        assert (said.code, words in said.err) == (125, True)
+        assert not record.exists()
 
 
 def test_a_missing_spec_is_125_with_its_name(machine: Any) -> None:

@@ -20,9 +20,16 @@ TRUE = Command(argv=("true",))
 
 
 def test_the_front_door_says_how_it_is_used(capfd):
-    for arguments in ([], ["spec.json"], ["spec.json", "--"], ["spec.json", "true", "x"]):
+    for arguments in (
+        [],
+        ["spec.json"],
+        ["spec.json", "--"],
+        ["spec.json", "true", "x"],
+        ["--record"],
+        ["--record", "x"],
+    ):
         assert sandboxes.main(arguments) == 125
-        assert "usage: python -m hermit.sandbox SPEC -- COMMAND" in capfd.readouterr().err
+        assert "usage: python -m hermit.sandbox [--record FILE] SPEC -- COMMAND" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -155,6 +162,24 @@ def test_a_start_leaves_one_record_whether_it_succeeds_or_not(place):
     ended = [record.ended.split(":")[0] for record in records]
     assert ended == ["exit 0", "SandboxError"]
     assert [check.name for check in records[1].checks if not check.passed] == ["secrets absent"]
+
+
+@pytest.mark.parametrize("role", ["task", "judge", "tool", "evolver", "llm"])
+def test_every_start_but_a_strict_check_keeps_a_record(role):
+    records = []
+    where = sandboxes.unconfined("a test of the records")
+    for each in (role, "check"):
+        assert where.run(Sandbox(role=each), TRUE, keep=records.append).code == 0
+    assert [record.role for record in records] == [role]
+
+
+@pytest.mark.bwrap
+def test_a_strict_check_keeps_no_record_whether_it_succeeds_or_not(place):
+    records = []
+    place.run(Sandbox(role="check"), TRUE, keep=records.append)
+    with pytest.raises(SandboxError):
+        place.run(Sandbox(role="check", read=("/usr",), probes=("/usr",)), TRUE, keep=records.append)
+    assert records == []
 
 
 @pytest.mark.bwrap
