@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hermit.domain.command import Command
     from hermit.domain.limits import Limits
     from hermit.domain.python import Python
+    from hermit.signals import Caught
 
 CHUNK = 1 << 18
 # A relay says a few hundred bytes; more than this is not our relay.
@@ -93,11 +94,12 @@ class Said:
 
 @dataclass(frozen=True)
 class Streams:
-    """Descriptors a command takes over as its own; ``None`` where Hermit feeds it or keeps what it writes."""
+    """What a command takes over: descriptors, ``None`` where Hermit feeds it or keeps what it writes; and signals."""
 
     stdin: int | None = None
     stdout: int | None = None
     stderr: int | None = None
+    signals: Caught | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,8 +153,9 @@ class Line:
         self.said = Said()
         self.limits = orders.limits
         self._cancel = cancel
-        self._apart = {cancel} - {None}
+        self._signals = streams.signals
         self.alarmed = False
+        self._apart: set[int] = set()
         self._near = contextlib.ExitStack()
         self._far = contextlib.ExitStack()
         self._selector = selectors.DefaultSelector()
@@ -252,11 +255,10 @@ class Line:
         ended = os.pidfd_open(process.pid)
         self._near.callback(os.close, ended)
         self._selector.register(ended, selectors.EVENT_READ, None)
-        if self._cancel is not None:
-            self._selector.register(self._cancel, selectors.EVENT_READ, None)
-        if guards.alarm is not None:
-            self._apart.add(guards.alarm)
-            self._selector.register(guards.alarm, selectors.EVENT_READ, None)
+        signals = self._signals.descriptor if self._signals is not None else None
+        self._apart = {descriptor for descriptor in (self._cancel, guards.alarm, signals) if descriptor is not None}
+        for descriptor in self._apart:
+            self._selector.register(descriptor, selectors.EVENT_READ, None)
         running = True
         try:
             while running or self._open():
@@ -281,7 +283,7 @@ class Line:
         return self._outcome(timed_out=watch.timed_out, wall_s=time.monotonic() - began)
 
     def ask(self, order: bytes) -> None:
-        """Asks the relay to TERM (``T``) or KILL (``K``) the command's processes; one that is gone is no error."""
+        """Gives the relay an order (``hermit/inside/relay.py``); one that is gone is no error."""
         with contextlib.suppress(OSError):
             self._report.send(order, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 
@@ -317,13 +319,16 @@ class Line:
     def _attend(self, key: selectors.SelectorKey, watch: Clock) -> None:
         if key.fd not in self._apart:
             self._read(key.fd, key.data)
-            return
-        self._selector.unregister(key.fd)
-        if key.fd == self._cancel:
-            watch.cancel()
+        elif self._signals is not None and key.fd == self._signals.descriptor:
+            if not self._signals.passed_on(self.ask, ready=self.said.ready):
+                watch.cancel()
         else:
-            self.alarmed = True
-            watch.strike()
+            self._selector.unregister(key.fd)
+            if key.fd == self._cancel:
+                watch.cancel()
+            else:
+                self.alarmed = True
+                watch.strike()
 
     def _read(self, descriptor: int, take: Callable[[bytes], None] | _Handover) -> None:
         if isinstance(take, _Handover):

@@ -1,39 +1,63 @@
 """Where sandboxes are started on this machine, and the front door for other programs.
 
-``python -m hermit.sandbox SPEC -- COMMAND...`` runs one command in one sandbox. SPEC is a JSON file, or ``-`` for
-standard input, with the fields of :class:`hermit.Sandbox` by name. The command keeps this process's own input and
-output, and its exit code passes through; 125 says that the sandbox failed, 126 and 127 that the command could not be
-started or was not found. This module prints its own refusals: it is used where the command line's libraries are too
-slow to import.
+``python -m hermit.sandbox SPEC -- COMMAND...`` runs one command in one sandbox. SPEC is JSON, with the fields of
+:class:`hermit.Sandbox` by name: ``HELP`` says the rest. This process stands for the command: its input, output and
+signals are the command's, and the command's exit code is its own. It prints its own refusals, because it is used where
+the command line's libraries are too slow to import.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import shutil
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hermit import environ, proc
+from hermit import environ, proc, signals
 from hermit.bwrap import cgroup, python
 from hermit.bwrap import preflight as bubblewrap_preflight
 from hermit.bwrap.launch import Bubblewrap
-from hermit.domain import codec, spec
+from hermit.domain import schema, spec
+from hermit.domain.bind import contains
 from hermit.domain.command import Command
 from hermit.domain.limits import Limits
 from hermit.domain.sandbox import Enforce, Sandbox
-from hermit.errors import ExitCode, HermitError, PlaceError, SandboxError
+from hermit.errors import ExitCode, HermitError, Interrupted, PlaceError, SandboxError
 from hermit.relay import Streams
 from hermit.unconfined import Unconfined
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from hermit.domain.command import Outcome
     from hermit.domain.record import Record
 
 INSTALL = "apt-get install bubblewrap"
+USAGE = "usage: python -m hermit.sandbox [--record FILE] SPEC -- COMMAND [ARGUMENT...]"
+HELP = f"""{USAGE}
+       python -m hermit.sandbox --schema
+
+Runs one command in one sandbox. What SPEC does not name does not exist inside.
+
+  SPEC           JSON: a file, - for standard input, or the object itself
+  --record FILE  leave the record of this start in FILE: what was shown, checked and held
+  --schema       print the JSON Schema of SPEC
+  --help         print this
+
+The command has this process's own standard input, output and error, gets the signals HUP, INT, QUIT, TERM, USR1, USR2
+and WINCH that are sent to it, and its exit code is passed on; the end by a signal is 128 and its number. 125 says that
+the sandbox failed, 126 that the command could not be started, 127 that it was not found.
+
+A directory to read, ten seconds, one host:
+
+  echo '{{"read": ["/srv/data"], "limits": {{"wall_s": 10}}, "allowed_hosts": ["api.example.com"]}}' > spec.json
+  python -m hermit.sandbox spec.json -- ls /srv/data
+
+Every field: docs/reference/sandbox.md
+"""
 
 
 @dataclass(frozen=True)
@@ -68,7 +92,7 @@ class Place:
         Args:
             sandbox: What is shown, passed and allowed.
             command: What runs.
-            keep: Takes the record, once, whether the start succeeded or not.
+            keep: Takes the record, once, whether the start succeeded or not; not that of a role that keeps none.
             variables: The host's variables; this process's own unless given.
             streams: Descriptors the command takes over.
             cancel: A descriptor that becomes readable when the run is given up.
@@ -78,7 +102,12 @@ class Place:
             Interrupted: ``cancel`` became readable.
         """
         given = environ.snapshot() if variables is None else variables
+        keep = keep if sandbox.recorded else _keep_none
         return self.backend.run(sandbox, command, environ=given, keep=keep, streams=streams, cancel=cancel)
+
+
+def _keep_none(_record: Record) -> None:
+    return
 
 
 def unconfined(reason: str) -> Place:
@@ -140,22 +169,67 @@ def _diagnosed(error: SandboxError, *, container_cure: str) -> PlaceError:
 
 def main(arguments: list[str]) -> int:
     """The front door; returns the exit code."""
-    usage = "usage: python -m hermit.sandbox SPEC -- COMMAND [ARGUMENT...]"
-    spec_path, dashes, argv = arguments[:1], arguments[1:2], tuple(arguments[2:])
-    if dashes != ["--"] or not argv:
-        return _refuse(usage)
     _fill_streams()
+    if arguments in (["--help"], ["-h"]):
+        return _say(1, HELP)
+    if arguments == ["--schema"]:
+        return _say(1, json.dumps(schema.schema(), indent=2) + "\n")
+    record, words = (
+        (arguments[1], arguments[2:]) if arguments[:1] == ["--record"] and arguments[1:] else ("", arguments)
+    )
+    spec_path, dashes, argv = words[:1], words[1:2], tuple(words[2:])
+    if dashes != ["--"] or not argv:
+        return _refuse(f"{USAGE}\ntry: python -m hermit.sandbox --help")
     try:
         sandbox = read_spec(spec_path[0])
-        place = preflight(sandbox.enforce)
-        streams = Streams(0, 1, 2)
-        outcome = place.run(sandbox, Command(argv=argv), keep=lambda _: None, streams=streams)
+        with _recorder(record, sandbox) as keep:
+            return _run(sandbox, Command(argv=argv), keep)
     except (HermitError, ValueError, OSError) as error:
         return _refuse(f"hermit.sandbox: {error}")
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
-    sys.stderr.write(outcome.stderr.kept.decode("utf-8", "replace"))
+
+
+def _run(sandbox: Sandbox, command: Command, keep: Callable[[Record], None]) -> int:
+    place = preflight(sandbox.enforce)
+    if isinstance(place.backend, Unconfined):
+        _say(2, f"hermit.sandbox: nothing is confined: {place.backend.reason}\n")
+    with signals.caught() as caught:
+        try:
+            outcome = place.run(sandbox, command, keep=keep, streams=Streams(0, 1, 2, caught))
+        except Interrupted:
+            return 128 + caught.ended_by
+    _say(2, outcome.stderr.kept.decode("utf-8", "replace"))
     return outcome.shell_code
+
+
+@contextlib.contextmanager
+def _recorder(path: str, sandbox: Sandbox) -> Iterator[Callable[[Record], None]]:
+    """Keeps a record in a file, and the decisions of its proxy beside it; keeps none where no path is given.
+
+    Raises:
+        HermitError: The role keeps no record, or the command could write to it.
+        OSError: The file cannot be written.
+    """
+    if not path:
+        yield _keep_none
+        return
+    if not sandbox.recorded:
+        raise HermitError(f"a start of the role {sandbox.role!r} keeps no record", where="--record")
+    place = os.path.realpath(path)
+    for bind in sandbox.mounts:
+        if bind.writable and contains(os.path.realpath(bind.source), place):
+            raise HermitError(f"{path} is no evidence: the command can write to it", where="--record")
+    # Opened before the command exists, so that a record of an earlier start never stands for this one.
+    with open(path, "wb", buffering=0) as file:
+
+        def keep(record: Record) -> None:
+            file.write(record.as_json())
+            if record.decisions:
+                with open(os.path.splitext(path)[0] + ".proxy.jsonl", "w", encoding="utf-8") as decisions:
+                    decisions.writelines(f"{line}\n" for line in record.decisions)
+
+        yield keep
 
 
 def _fill_streams() -> None:
@@ -167,28 +241,56 @@ def _fill_streams() -> None:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
 
 
-def read_spec(path: str) -> Sandbox:
-    """The sandbox a JSON file describes; ``-`` is standard input.
+def read_spec(text: str) -> Sandbox:
+    """The sandbox that JSON describes: a file's, standard input's for ``-``, or the text itself where it begins so.
 
     Raises:
-        HermitError: The file cannot be read, or describes no sandbox.
+        HermitError: It cannot be read, or describes no sandbox.
     """
-    where = "standard input" if path == "-" else path
+    inline = text.startswith("{")
+    where = "SPEC" if inline else "standard input" if text == "-" else text
     try:
-        if path == "-":
-            data = sys.stdin.buffer.read()
+        if inline:
+            data = os.fsencode(text)
         else:
-            with open(path, "rb") as file:
+            with open(0 if text == "-" else text, "rb", closefd=text != "-") as file:
                 data = file.read()
-        return spec.sandbox(codec.load(data))
+        found = spec.parsed(data)
+        if found.allowed_hosts:
+            _check_hosts(found.allowed_hosts)
     except OSError as error:
         raise HermitError(f"cannot be read: {error.strerror}", where=where) from None
-    except (TypeError, ValueError) as error:
-        raise HermitError(str(error), where=where, cure="see docs/reference/sandbox.md") from None
+    except ValueError as error:
+        raise HermitError(str(error), where=where) from None
+    return found
+
+
+def _check_hosts(patterns: tuple[str, ...]) -> None:
+    """Refuses what is no host before anything is started; only the network's own part can tell.
+
+    Raises:
+        ValueError: One of them is no pattern of hosts; the message names it.
+    """
+    from hermit.net.hosts import HostPattern  # noqa: PLC0415 - its libraries cost more than reading the rest
+
+    for number, pattern in enumerate(patterns):
+        try:
+            HostPattern.parse(pattern)
+        except ValueError as error:
+            raise ValueError(f"allowed_hosts[{number}]: {error}") from None
+
+
+def _say(descriptor: int, words: str) -> int:
+    """Writes to a standard stream, past what the interpreter made of it when it started; a reader may have left."""
+    data = words.encode("utf-8", "backslashreplace")
+    with contextlib.suppress(BrokenPipeError):
+        while data:
+            data = data[os.write(descriptor, data) :]
+    return ExitCode.OK
 
 
 def _refuse(words: str) -> int:
-    sys.stderr.write(words + "\n")
+    _say(2, words + "\n")
     return ExitCode.FRONT_DOOR
 
 

@@ -26,6 +26,10 @@ UID = 1000
 GID = 1000
 
 
+# Who leaves no record: a strict check of an adapter shows only the adapter and its template, at every commit.
+UNRECORDED = frozenset({"check"})
+
+
 class Enforce(Enum):
     """Whether a sandbox that cannot be confined is refused, or runs unconfined and says so."""
 
@@ -38,7 +42,8 @@ class Sandbox:
     """Everything one sandbox shows, passes and allows.
 
     Args:
-        role: Who runs inside: ``task``, ``judge``, ``tool`` ...; it names the record.
+        role: Who runs inside: ``task``, ``judge``, ``tool``, ``evolver``, ``llm`` ...; it names the record. A
+            ``check`` keeps none.
         read: Paths shown read-only at their own location.
         write: Paths shown writable at their own location.
         binds: Paths shown under a name of their own.
@@ -121,6 +126,11 @@ class Sandbox:
         """
         cwd = layout.inside if layout is not None else "/tmp"  # noqa: S108 - the sandbox's own
         return replace(self, read=(), write=(), binds=tuple(binds), layout=layout, cwd=cwd)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether a start of this sandbox keeps its record."""
+        return self.role not in UNRECORDED
 
     def passes(self, name: str) -> bool:
         """Whether the host's variable ``name`` passes in."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _ctypes  # the module under `ctypes`, which costs as much as a sandbox
+import _signal  # type: ignore[import-not-found]  # `signal` itself imports enum, at a cost
 import os
 import resource
 
@@ -66,6 +67,20 @@ def signal_all(number: int) -> None:
             os.kill(pid, number)
         except (ProcessLookupError, PermissionError):  # it ended, or became another user's: unconfined only
             continue
+
+
+def pass_on(numbers: bytes, command: int) -> None:
+    """Sends signals to the command and to all that share its process group, as a terminal does.
+
+    What USR1 and USR2 mean is between their sender and the command: a child that knows nothing of it would end.
+    """
+    for number in numbers:
+        if command in descendants():  # else its number may be another's by now
+            alone = number in (_signal.SIGUSR1, _signal.SIGUSR2)
+            try:
+                os.kill(command if alone else -command, number)
+            except (ProcessLookupError, PermissionError):  # as above
+                continue
 
 
 def end_all() -> None:

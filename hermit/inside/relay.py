@@ -8,7 +8,7 @@ four steps:
 2. It forks. The child sets the limits on itself, takes its descriptors and becomes the command (``command``).
 3. It waits for its children, and reaps every orphan of the command: it is the sandbox's init, and without a sandbox a
    *subreaper*, so whatever the command leaves behind becomes its child. A thread listens to the host, which may ask it
-   to TERM or KILL them.
+   to TERM or KILL them, or to pass a signal of the caller's on to the command.
 4. When the command has ended it kills what is left, waits until it has no child, and reports the end.
 
 It talks to the host over one socket, a line for each event, which no other process has: the child closes it, and the
@@ -51,12 +51,17 @@ class Report:
             data = data[os.write(self.descriptor, data) :]
 
 
-def listen(descriptor: int) -> None:
-    """Does what the host asks: T to TERM the command's processes, K to KILL them; so too when the host is gone."""
+def listen(descriptor: int, child: int) -> None:
+    """Does what the host asks: T to TERM the command's processes, K to KILL them; so too when the host is gone.
+
+    S, and the number of a signal in the byte after it, passes that signal on to the command.
+    """
     while True:
         order = os.read(descriptor, 1)
         if order == b"T":
             family.signal_all(15)
+        elif order == b"S":
+            family.pass_on(os.read(descriptor, 1), child)
         else:
             family.signal_all(9)
         if not order:
@@ -94,7 +99,7 @@ def main(job: dict[str, Any]) -> int:
     if isinstance(child, str):
         report.say(("failed", child))
         return REFUSED
-    _thread.start_new_thread(listen, (job["report"],))
+    _thread.start_new_thread(listen, (job["report"], child))
     status = wait_for(child)
     full = limits.full(job["scratch_mb"])
     family.end_all()

@@ -21,14 +21,14 @@ LAYERS = (
     ("bwrap", "oci", "unconfined"),
     ("net",),
     ("proc", "environ", "relay"),
-    ("bundle", "clock"),
+    ("bundle", "clock", "signals"),
     ("domain",),
     ("errors",),
 )
 LEVEL = {part: number for number, layer in enumerate(LAYERS) for part in layer}
 # The package itself, `hermit`, names its public classes and its version: it is free for all.
 FREE = ("hermit", "hermit.__version__")
-STANDARD_ONLY = ("domain", "bwrap", "sandbox", "inside", "relay", "bundle", "clock", "unconfined")
+STANDARD_ONLY = ("domain", "bwrap", "sandbox", "inside", "relay", "bundle", "clock", "signals", "unconfined")
 EXCEPTIONS: dict[tuple[str, str], str] = {}
 # What the standard library has, and what the relay calls its own neighbours by.
 INSIDE_OWN = ("checks", "command", "family", "forward", "limits", "network", "relay")

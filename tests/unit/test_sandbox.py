@@ -12,37 +12,46 @@ from hermit import proc
 from hermit import sandbox as sandboxes
 from hermit.bwrap.launch import Bubblewrap
 from hermit.bwrap.prepare import variables
-from hermit.domain.command import Command
+from hermit.domain.command import Command, Outcome
 from hermit.domain.sandbox import Enforce, Sandbox
 from hermit.errors import HermitError, PlaceError, SandboxError
 
 TRUE = Command(argv=("true",))
 
 
-def test_the_front_door_says_how_it_is_used(capsys):
-    for arguments in ([], ["spec.json"], ["spec.json", "--"], ["spec.json", "true", "x"]):
+def test_the_front_door_says_how_it_is_used(capfd):
+    for arguments in (
+        [],
+        ["spec.json"],
+        ["spec.json", "--"],
+        ["spec.json", "true", "x"],
+        ["--record"],
+        ["--record", "x"],
+    ):
         assert sandboxes.main(arguments) == 125
-        assert "usage: python -m hermit.sandbox SPEC -- COMMAND" in capsys.readouterr().err
+        assert "usage: python -m hermit.sandbox [--record FILE] SPEC -- COMMAND" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("{", ""),
-        ("[]", "a sandbox is an object"),
-        ('{"reed": []}', "no field 'reed'"),
+        ("[]", "a sandbox: expected an object"),
+        ('{"reed": []}', "reed: no such field"),
         ('{"read": ["x"]}', "absolute path"),
         ('{"write": ["/a", "/a/b"]}', "writable inside"),
+        ('{"allowed_hosts": ["b.example.com", "*.com"]}', "allowed_hosts[1]: '*.com' is too wide"),
         ("\xff", ""),
     ],
 )
-def test_a_specification_that_describes_no_sandbox_is_refused_with_its_file(tmp_path, capsys, text, words):
+def test_a_specification_that_describes_no_sandbox_is_refused_in_one_line_with_its_file(tmp_path, capfd, text, words):
     path = tmp_path / "spec.json"
     path.write_bytes(text.encode("latin-1"))
     assert sandboxes.main([str(path), "--", "true"]) == 125
-    said = capsys.readouterr().err
-    assert str(path) in said
+    said = capfd.readouterr().err
+    assert said.startswith(f"hermit.sandbox: {path}: ")
     assert words in said
+    assert said.count("\n") == 1
 
 
 def test_a_specification_that_cannot_be_read_is_refused(tmp_path):
@@ -105,6 +114,13 @@ def test_a_first_sandbox_that_fails_makes_the_place_unfit(answering, monkeypatch
         sandboxes.preflight()
 
 
+def test_a_first_sandbox_whose_command_fails_makes_the_place_unfit(answering, monkeypatch):
+    answering(0, b"bubblewrap 0.8.0\n")
+    monkeypatch.setattr(Bubblewrap, "run", lambda *_, **__: Outcome(code=1))
+    with pytest.raises(PlaceError, match="`true` in a sandbox ended with 1"):
+        sandboxes.preflight()
+
+
 def test_a_place_that_cannot_confine_is_used_only_where_best_effort_says_so(monkeypatch):
     monkeypatch.setattr(sandboxes.shutil, "which", lambda _: None)
     with pytest.raises(PlaceError):
@@ -146,6 +162,24 @@ def test_a_start_leaves_one_record_whether_it_succeeds_or_not(place):
     ended = [record.ended.split(":")[0] for record in records]
     assert ended == ["exit 0", "SandboxError"]
     assert [check.name for check in records[1].checks if not check.passed] == ["secrets absent"]
+
+
+@pytest.mark.parametrize("role", ["task", "judge", "tool", "evolver", "llm"])
+def test_every_start_but_a_strict_check_keeps_a_record(role):
+    records = []
+    where = sandboxes.unconfined("a test of the records")
+    for each in (role, "check"):
+        assert where.run(Sandbox(role=each), TRUE, keep=records.append).code == 0
+    assert [record.role for record in records] == [role]
+
+
+@pytest.mark.bwrap
+def test_a_strict_check_keeps_no_record_whether_it_succeeds_or_not(place):
+    records = []
+    place.run(Sandbox(role="check"), TRUE, keep=records.append)
+    with pytest.raises(SandboxError):
+        place.run(Sandbox(role="check", read=("/usr",), probes=("/usr",)), TRUE, keep=records.append)
+    assert records == []
 
 
 @pytest.mark.bwrap
