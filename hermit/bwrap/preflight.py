@@ -264,7 +264,8 @@ def _diagnose_setup(text: str, facts: Facts, container_cure: str) -> Finding | N
     call = r"(Failed to make / slave|unmount old root|pivot_root|unshare user ns)[^:]*: "
     if re.search(call + "Operation not permitted", text):
         return _seccomp(facts, container_cure)
-    if re.search(call + "Permission denied|Creating new namespace failed: Permission denied|" + restricted, text):
+    denied = r"(Creating new namespace failed|(Failed to|Can't) mount [^:]*): Permission denied|"
+    if re.search(call + "Permission denied|" + denied + restricted, text):
         return _apparmor(facts, container_cure)
     return None
 
@@ -296,6 +297,8 @@ def _seccomp(facts: Facts, container_cure: str) -> Finding:
 
 
 def _apparmor(facts: Facts, container_cure: str) -> Finding:
+    if facts.lsm_label.count(":") > 1:  # a user, a role, a type and a level: SELinux's, not a profile's name
+        return _selinux(facts, container_cure)
     what = f"a security module confines this process as {facts.lsm_label or 'something unnamed'} and denies mounts or namespaces"
     if not facts.container:
         return Finding(
@@ -305,6 +308,14 @@ def _apparmor(facts: Facts, container_cure: str) -> Finding:
     option = "--security-opt apparmor=unconfined"
     tail = f"put {option} (or a profile of your own that allows userns, mount, umount, pivot_root) before the image"
     return Finding("apparmor", what, f"{container_cure}  - and {tail}" if container_cure else tail)
+
+
+def _selinux(facts: Facts, container_cure: str) -> Finding:
+    what = f"SELinux confines this process as {facts.lsm_label} and denies mounts or namespaces"
+    if not facts.container:
+        return Finding("selinux", what, "start it in a domain that may mount, such as unconfined_t (runcon)")
+    tail = "put --security-opt label=disable (or a type that may mount) before the image"
+    return Finding("selinux", what, f"{container_cure}  - and {tail}" if container_cure else tail)
 
 
 def _masked_proc(facts: Facts, container_cure: str) -> Finding:

@@ -56,6 +56,7 @@ def command(
     findings = list(checks.machine(variables))
     if plan is not None:
         findings.append(checks.Finding("config", True, f"{len(plan.tasks)} tasks, {len(plan.secrets)} secrets"))
+        findings += checks.published(plan.config)
         if checks.fit(findings):
             where = place.here(plan.config)
             findings += checks.hidden(plan, where)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import platform
+import re
 import sys
 import tempfile
 from dataclasses import dataclass, replace
@@ -24,11 +25,14 @@ from hermit.run.report import Status
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from hermit.config.schema import RunConfig
     from hermit.domain.record import Record
     from hermit.run.plan import EvalPlan
     from hermit.run.report import Row
     from hermit.sandbox import Place
 
+# Labels of hosts where anybody publishes code and data: a benchmark's own repository may be among it.
+PUBLISHERS = frozenset({"bitbucket", "github", "githubusercontent", "gitlab", "huggingface", "kaggle"})
 PACKAGES = ("numpy", "pandas", "scipy", "torch")
 
 
@@ -117,6 +121,17 @@ def hidden(plan: EvalPlan, where: Place) -> list[Finding]:
     unknown = ", ".join(backend.hidden(sandbox).unknown)
     found = f"nothing is called {unknown} here" if unknown else ", ".join(plan.hidden)
     return [Finding("sandbox.hide", not unknown, found, "correct the name, or install what it names")]
+
+
+def published(config: RunConfig) -> list[Finding]:
+    """Which of the hosts that an agent reaches publish code and data; none where it reaches no such host."""
+    hosts = config.environment.allowed_hosts
+    named = [host for host in hosts if PUBLISHERS & set(re.split(r"[.:]", host.lower()))]
+    if not named and config.environment.network != "public":
+        return []
+    found = f"{', '.join(named) or 'a public network'} may hold the benchmark itself, with its answers"
+    cure = "leave it out of environment.allowed_hosts, or look through the proxy's decisions beside the records"
+    return [Finding("answers out of reach", False, found, cure, needed=False)]
 
 
 def probe(plan: EvalPlan, where: Place) -> Finding:

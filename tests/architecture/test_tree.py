@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -67,6 +68,16 @@ def test_a_forbidden_name_would_be_seen() -> None:
 def test_no_file_is_larger_than_a_source_file_is(tracked: list[Path], root: Path) -> None:
     large = {str(path.relative_to(root)): path.stat().st_size for path in tracked if path.stat().st_size > 512 * 1024}
     assert large == {}
+
+
+def test_the_image_has_every_dependency_of_the_package_and_of_what_a_sandbox_can_import(root: Path) -> None:
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = {
+        re.split(r"[^\w-]", line)[0]
+        for line in (*project["dependencies"], *project["optional-dependencies"]["sandbox"])
+    }
+    pinned = re.findall(r"^([\w-]+)==", (root / "images" / "base" / "requirements.txt").read_text(), re.MULTILINE)
+    assert wanted <= set(pinned)
 
 
 def test_tests_mirror_the_package(root: Path) -> None:

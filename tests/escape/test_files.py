@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 
 import pytest
@@ -145,6 +146,23 @@ def test_a_path_of_the_sandboxs_own_below_a_writable_directory_is_refused(field)
     above = Sandbox(write=(python.prefix.rpartition("/")[0],))
     with pytest.raises(SandboxError, match="cannot be shown writable"):
         field.run(above, "true")
+
+
+def test_a_path_below_a_directory_that_can_be_passed_and_not_listed_is_shown_and_one_that_cannot_is_refused(field):
+    passage = field.shown.parent / "passage"
+    (passage / "inner").mkdir(parents=True)
+    (passage / "inner" / "data.txt").write_text("data")
+    granted = field.sandbox(read=(f"{passage}/inner",))
+    try:
+        passage.chmod(0o111)
+        outcome = field.run(granted, "cat", f"{passage}/inner/data.txt")
+        assert (outcome.code, outcome.stdout.kept) == (0, b"data"), outcome.stderr.kept
+        passage.chmod(0)
+        if os.geteuid() != 0:  # root passes everywhere
+            with pytest.raises(SandboxError, match="passage/inner"):
+                field.run(granted, "true")
+    finally:
+        passage.chmod(0o755)
 
 
 @pytest.mark.parametrize("writable", [False, True])

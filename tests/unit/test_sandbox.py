@@ -10,9 +10,11 @@ import pytest
 
 from hermit import proc
 from hermit import sandbox as sandboxes
+from hermit.bwrap import launch
 from hermit.bwrap.launch import Bubblewrap
 from hermit.bwrap.prepare import variables
 from hermit.domain.command import Command, Outcome
+from hermit.domain.limits import Ended
 from hermit.domain.sandbox import Enforce, Sandbox
 from hermit.errors import HermitError, PlaceError, SandboxError
 
@@ -180,6 +182,16 @@ def test_a_strict_check_keeps_no_record_whether_it_succeeds_or_not(place):
     with pytest.raises(SandboxError):
         place.run(Sandbox(role="check", read=("/usr",), probes=("/usr",)), TRUE, keep=records.append)
     assert records == []
+
+
+@pytest.mark.bwrap
+def test_a_machine_that_runs_out_of_memory_is_a_broken_sandbox_and_never_the_commands_end(place, monkeypatch):
+    reasons = [Ended("machine memory", "1 process killed"), Ended("memory", "210 MiB of 200")]
+    monkeypatch.setattr(launch, "reason", lambda *_: reasons.pop(0))
+    with pytest.raises(SandboxError) as broken:
+        place.run(Sandbox(), Command(argv=("false",)), keep=lambda _: None)
+    assert (broken.value.cause, broken.value.cure) == ("machine memory", "run fewer sandboxes at once")
+    assert place.run(Sandbox(), Command(argv=("false",)), keep=lambda _: None).limit == "memory"
 
 
 @pytest.mark.bwrap

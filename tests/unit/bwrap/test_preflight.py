@@ -19,6 +19,7 @@ FILTERED = replace(FIT, seccomp=2, mount_errno=errno.EPERM, umount_errno=errno.E
 DOCKER = replace(FILTERED, container="docker", overmounts=("/proc/bus", "/proc/kcore", "/proc/sys", "/proc/keys"))
 REFUSED = replace(FIT, unshare_errno=errno.EPERM)
 UBUNTU = replace(FIT, apparmor_userns=1, lsm_label="unconfined")
+SELINUX = "system_u:system_r:container_t:s0:c12,c345"
 
 NO_PERMISSIONS = "bwrap: No permissions to create new namespace, likely because the kernel does not allow non-privileged user namespaces."
 NO_PERMISSIONS_0_12 = NO_PERMISSIONS.replace("create new", "create a new")
@@ -47,6 +48,10 @@ TABLE = [
     ("bwrap: pivot_root: Operation not permitted", FILTERED, "seccomp"),
     ("bwrap: unshare user ns: Operation not permitted", FILTERED, "seccomp"),
     ("bwrap: Failed to make / slave: Permission denied", DOCKER, "apparmor"),
+    ("bwrap: Failed to mount tmpfs: Permission denied", replace(FIT, lsm_label=SELINUX), "selinux"),
+    ("bwrap: Can't mount proc on /newroot/proc: Permission denied", replace(FIT, lsm_label=SELINUX), "selinux"),
+    ("bwrap: Creating new namespace failed: Permission denied", replace(FIT, lsm_label=SELINUX), "selinux"),
+    ("bwrap: Failed to mount tmpfs: Permission denied", replace(FIT, lsm_label="mine (enforce)"), "apparmor"),
     ("bwrap: setting up uid map: Permission denied", UBUNTU, "apparmor_userns"),
     ("bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted", UBUNTU, "apparmor_userns"),
     ("bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted", FIT, "apparmor"),
@@ -145,6 +150,24 @@ def test_in_a_container_under_apparmor_the_cure_names_the_option_too():
     (finding,) = blockers(place, container_cure=CURE)
     assert CURE in finding.cure
     assert "apparmor=" in finding.cure
+
+
+@pytest.mark.parametrize("container", ["podman", ""])
+def test_selinux_is_named_with_its_label_and_a_cure_of_its_own(container):
+    finding = diagnose(
+        "bwrap: Failed to mount tmpfs: Permission denied",
+        replace(FIT, lsm_label=SELINUX, container=container),
+        container_cure=CURE,
+    )
+    assert SELINUX in finding.what
+    assert ("label=disable" in finding.cure, CURE in finding.cure) == (bool(container), bool(container))
+    assert "AppArmor" not in finding.what + finding.cure
+
+
+def test_both_cures_of_a_machine_that_restricts_user_namespaces_are_printed():
+    cure = diagnose("bwrap: setting up uid map: Permission denied", UBUNTU).cure
+    assert "AppArmor profile for bubblewrap that has `userns,`" in cure
+    assert "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0" in cure
 
 
 def test_on_a_machine_no_cure_speaks_of_a_container():

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
+
+import pytest
+
 from hermit.bwrap import system
 from hermit.bwrap.argv import File, Link, Show
+from hermit.domain.command import Command
 from hermit.domain.network import Network
+from hermit.domain.sandbox import Sandbox
+from hermit.errors import SandboxError
 
 
 def targets(network):
@@ -39,6 +47,23 @@ def test_of_etc_only_what_is_listed_is_shown():
     listed = {*system.ETC, *system.NETWORK_ETC, system.CERTIFICATES, "/etc/passwd", "/etc/group"}
     assert {path for path in targets(Network.OPEN) if path.startswith("/etc")} <= listed
     assert not {"/etc", "/etc/shadow", "/etc/hostname", "/etc/machine-id", "/etc/ssl", "/etc/ssl/private"} & listed
+
+
+@pytest.mark.bwrap
+def test_what_this_kernels_proc_lacks_is_not_covered(place, monkeypatch):
+    absent = "/proc/surely-absent"
+    monkeypatch.setattr(system, "KERNEL_SETTINGS", (*system.KERNEL_SETTINGS, absent))
+
+    def start():
+        afresh = replace(place, backend=replace(place.backend))  # one that has looked at no system yet
+        return afresh.run(Sandbox(), Command(argv=("true",)), keep=lambda _: None).code
+
+    assert start() == 0
+    if os.geteuid() == 0:  # for anybody else nothing is covered
+        exists = os.path.exists
+        monkeypatch.setattr(system.os.path, "exists", lambda path: path == absent or exists(path))
+        with pytest.raises(SandboxError):
+            start()
 
 
 def test_a_merged_system_keeps_its_links(monkeypatch):

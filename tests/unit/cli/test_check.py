@@ -102,6 +102,19 @@ def test_no_probe_makes_none_and_still_checks_the_config(
     assert hermit("check", "--config", str(config), "--no-probe").code == 2
 
 
+def test_a_host_that_may_hold_the_answers_is_told_of(
+    hermit: Callable[..., Any], config: Path, machine: Callable[..., None]
+) -> None:
+    machine(FIT)
+    hosts = ("environment.network=allowlist", "environment.allowed_hosts=[github.com]")
+    said = hermit("check", "--config", str(config), "--no-probe", "--json", *hosts)
+    assert said.code == 0
+    found = {finding["name"]: finding["found"] for finding in said.document["findings"]}
+    assert found["answers out of reach"] == "github.com may hold the benchmark itself, with its answers"
+    without = hermit("check", "--config", str(config), "--no-probe", "--json").document["findings"]
+    assert "answers out of reach" not in [finding["name"] for finding in without]
+
+
 def test_settings_replace_those_of_the_config(
     hermit: Callable[..., Any], config: Path, machine: Callable[..., None]
 ) -> None:

@@ -61,6 +61,26 @@ def test_a_missing_package_is_named_and_not_needed(monkeypatch: pytest.MonkeyPat
     assert (found.ok, found.needed, "surely_absent" in found.found) == (False, False, True)
 
 
+@pytest.mark.parametrize(
+    ("overrides", "named"),
+    [
+        ((), ""),
+        (("environment.network=allowlist", "environment.allowed_hosts=[api.example.com]"), ""),
+        (("environment.network=allowlist", "environment.allowed_hosts=[mygithub.example.com]"), ""),
+        (("environment.network=allowlist", "environment.allowed_hosts=[a.example.com,github.com]"), "github.com may"),
+        (("environment.network=allowlist", "environment.allowed_hosts=['*.GitHubUserContent.com:443']"), "*.GitHub"),
+        (("environment.network=public",), "a public network may hold the benchmark itself"),
+    ],
+)
+def test_a_host_that_may_hold_the_benchmark_is_warned_of_and_does_not_make_the_config_unfit(
+    run: Any, overrides: tuple[str, ...], named: str
+) -> None:
+    found = check.published(run.config(*overrides))
+    assert [finding.found.startswith(named) for finding in found] == [True] * bool(named)
+    assert check.fit(found)
+    assert all(finding.cure for finding in found)
+
+
 def probe(run: Any, *overrides: str) -> Finding:
     """One attempt at the first task, without a sandbox."""
     return check.probe(run.plan(*overrides), sandboxes.unconfined("a test of the probe"))

@@ -1,0 +1,26 @@
+"""A test that was skipped has shown nothing: where it has to run, a missing tool fails it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NEEDS_BUBBLEWRAP = "tests/unit/test_sandbox.py::test_the_preflight_is_the_evidence_of_a_sandbox_that_was_started"
+
+
+@pytest.mark.parametrize(("needs", "code", "word"), [("", 0, "1 skipped"), ("bwrap", 1, "bwrap is needed here")])
+def test_a_skip_for_want_of_a_tool_is_a_failure_where_the_tool_is_needed(
+    root: Path, tmp_path: Path, needs: str, code: int, word: str
+) -> None:
+    env = {**os.environ, "PATH": str(tmp_path), "HERMIT_TEST_NEEDS": needs}
+    argv = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", f"--basetemp={tmp_path}/t"]
+    ran = subprocess.run([*argv, NEEDS_BUBBLEWRAP], cwd=root, env=env, capture_output=True, text=True, check=False)
+    assert ran.returncode == code, ran.stdout
+    assert word in ran.stdout
