@@ -81,7 +81,8 @@ class Bubblewrap:
         """Starts the sandbox, runs the command in it to its end, and hands the record of it to ``keep``.
 
         Raises:
-            SandboxError: The sandbox could not be made, failed one of its checks, or did not end.
+            SandboxError: The sandbox could not be made, failed one of its checks, or did not end; or an argument or a
+                variable is longer than the kernel passes to a program.
             Interrupted: ``cancel`` became readable.
         """
         prepared = self._prepare(sandbox, command, environ)
@@ -116,10 +117,13 @@ class Bubblewrap:
         search = self._interpreter(sandbox)[1]
         if search:
             env["PYTHONPATH"] = ":".join(dict.fromkeys([*search, *filter(None, [env.get("PYTHONPATH")])]))
+        env |= reached.variables
+        if command.argv:  # a worker gets its job and its variables through memory
+            proc.refuse_oversized(command.argv, env, where=f"the {sandbox.role} sandbox")
         return Prepared(
             sandbox=sandbox,
             command=command,
-            env={**env, **reached.variables},
+            env=env,
             plan=plan,
             reached=reached,
             hidden=hidden,
