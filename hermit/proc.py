@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import resource
 import signal
 import subprocess
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from hermit.errors import SandboxError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +21,11 @@ if TYPE_CHECKING:
 # Threads take the processors in turn.
 _TURNS = itertools.count()
 _THREAD = threading.local()
+
+# The kernel's own bounds: of one argument or variable in pages, and the least and the most of all of them in bytes.
+MOST_PAGES = 32
+LEAST_IN_ALL, MOST_IN_ALL = 128 * 1024, 6 * 1024 * 1024
+POINTER_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -107,6 +115,33 @@ def on_one_processor() -> Iterator[set[int]]:
         yield allowed
     finally:
         os.sched_setaffinity(0, allowed)
+
+
+def refuse_oversized(argv: Sequence[str], env: Mapping[str, str], *, where: str) -> None:
+    """Refuses what the kernel would not pass to a program: one argument or variable, or all together, that is too long.
+
+    Raises:
+        SandboxError: It names what is too long, and how long it may be.
+    """
+    longest = MOST_PAGES * os.sysconf("SC_PAGE_SIZE")
+    stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
+    most = MOST_IN_ALL if stack == resource.RLIM_INFINITY else max(LEAST_IN_ALL, min(MOST_IN_ALL, stack // 4))
+    named = {f"argument {number} of the command": argument for number, argument in enumerate(argv)}
+    named |= {f"the variable {name}": f"{name}={value}" for name, value in env.items()}
+    total = 0
+    for name, text in named.items():
+        size = len(text.encode("utf-8", "replace")) + 1  # a NUL ends each; a byte that is no text counts as one
+        total += size + POINTER_BYTES
+        if size > longest:
+            raise _oversized(f"{name} has {size - 1} bytes, and the kernel passes {longest - 1} at most", where)
+    if total > most:
+        what = f"the arguments and variables have {total} bytes together, and the kernel passes {most} at most"
+        raise _oversized(what, where)
+
+
+def _oversized(what: str, where: str) -> SandboxError:
+    cure = "hand it over in a file that is shown, or on standard input"
+    return SandboxError(what, where=where, cause="declaration", cure=cure)
 
 
 def kill_group(pid: int) -> None:

@@ -49,24 +49,15 @@ class Unconfined:
         """Runs the command to its end and hands the record of it to ``keep``.
 
         Raises:
-            SandboxError: The sandbox shows a path under another name, which only a real one can.
+            SandboxError: The sandbox shows a path under another name, which only a real one can; an argument or a
+                variable is longer than the kernel passes to a program.
             Interrupted: ``cancel`` became readable.
         """
-        for bind in sandbox.mounts:
-            if bind.source != bind.target:
-                raise SandboxError(
-                    f"{bind.source} cannot be shown as {bind.target} without a sandbox",
-                    cause="unconfined",
-                    cure="make bubblewrap work here (`hermit check`)",
-                )
-        if sandbox.layout is not None and sandbox.layout.outside != sandbox.layout.inside:
-            raise SandboxError(
-                f"{sandbox.layout.outside} cannot be told as {sandbox.layout.inside} without a sandbox",
-                cause="unconfined",
-                cure="make bubblewrap work here (`hermit check`)",
-            )
+        _refuse_renamed(sandbox)
         path = f"{os.path.dirname(self.python.executable)}:{environ.get('PATH', '/usr/bin:/bin')}"
         env = {**environ, "PATH": path, **dict(sandbox.env)}
+        if command.argv:  # a worker gets its job and its variables through memory
+            proc.refuse_oversized(command.argv, env, where="without a sandbox")
         orders = Orders(
             env=env,
             cwd=sandbox.cwd,
@@ -112,3 +103,16 @@ class Unconfined:
         if not line.said.ready:
             raise SandboxError(f"the relay did not start: {line.complaints()[-300:]}", cause="start")
         return relay.unstartable(line.said, outcome) or outcome
+
+
+def _refuse_renamed(sandbox: Sandbox) -> None:
+    """Refuses names of its own inside, which only a real sandbox can have."""
+    renamed = [
+        f"{bind.source} cannot be shown as {bind.target}" for bind in sandbox.mounts if bind.source != bind.target
+    ]
+    layout = sandbox.layout
+    if layout is not None and layout.outside != layout.inside:
+        renamed.append(f"{layout.outside} cannot be told as {layout.inside}")
+    if renamed:
+        cure = "make bubblewrap work here (`hermit check`)"
+        raise SandboxError(f"{renamed[0]} without a sandbox", cause="unconfined", cure=cure)

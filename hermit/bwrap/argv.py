@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from hermit.domain.bind import Bind, contains
@@ -20,6 +22,9 @@ NAMESPACES = ("user", "pid", "ipc", "uts", "cgroup", "mnt", "net")
 # bubblewrap accepts at most 9000 arguments, those of its argument file included.
 MOST_ARGUMENTS = 9000
 EMPTY_SIZE = 4096
+# The first version that mounts what a descriptor leads to, and compares the two afterwards.
+FIRST_WITH_DESCRIPTORS = (0, 10)
+NO_SOURCES: Mapping[Bind, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -28,9 +33,12 @@ class Show:
 
     bind: Bind
 
-    def options(self) -> tuple[str, ...]:
-        """Its spelling."""
-        return ("--bind" if self.bind.writable else "--ro-bind", self.bind.source, self.bind.target)
+    def options(self, descriptor: int | None = None) -> tuple[str, ...]:
+        """Its spelling: with a descriptor of the source where there is one, else by the source's path."""
+        option = "--bind" if self.bind.writable else "--ro-bind"
+        if descriptor is None:
+            return (option, self.bind.source, self.bind.target)
+        return (f"{option}-fd", str(descriptor), self.bind.target)
 
 
 @dataclass(frozen=True)
@@ -145,7 +153,7 @@ def operations(
 
 def _opened(placed: list[Operation]) -> tuple[list[Operation], list[Seal]]:
     """An empty directory in which something is shown is closed once everything is in its place."""
-    places = [_place(operation) for operation in placed]
+    places = [place(operation) for operation in placed]
 
     def holds(operation: Operation) -> bool:
         return isinstance(operation, Empty) and any(
@@ -153,7 +161,7 @@ def _opened(placed: list[Operation]) -> tuple[list[Operation], list[Seal]]:
         )
 
     opened = [operation.path for operation in placed if isinstance(operation, Empty) and holds(operation)]
-    built = [Scratch(_place(operation), EMPTY_SIZE) if holds(operation) else operation for operation in placed]
+    built = [Scratch(place(operation), EMPTY_SIZE) if holds(operation) else operation for operation in placed]
     return built, [Seal(path) for path in opened]
 
 
@@ -163,12 +171,13 @@ def covered(plan: tuple[Operation, ...], covers: Iterable[Operation]) -> tuple[O
     return (*built, *covers, seal)
 
 
-def _place(operation: Operation) -> str:
+def place(operation: Operation) -> str:
+    """Where inside an operation puts something."""
     return operation.bind.target if isinstance(operation, Show) else getattr(operation, "path", "/")
 
 
 def _depth(operation: Operation) -> tuple[int, str]:
-    path = _place(operation)
+    path = place(operation)
     return path.count("/"), path
 
 
@@ -176,7 +185,7 @@ def _refuse_conflicts(placed: list[Operation]) -> None:
     writable: list[str] = []
     seen: dict[str, Operation] = {}
     for operation in placed:
-        path = _place(operation)
+        path = place(operation)
         for root in writable:
             if contains(root, path):
                 raise ValueError(
@@ -190,7 +199,20 @@ def _refuse_conflicts(placed: list[Operation]) -> None:
             writable.append(path)
 
 
-def options(sandbox: Sandbox, plan: Iterable[Operation], *, status: int, texts: Mapping[str, int]) -> tuple[str, ...]:
+def takes_descriptors(version: str) -> bool:
+    """Whether a bubblewrap mounts what a descriptor leads to; an older one looks every path up again."""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    return found is not None and (int(found[1]), int(found[2])) >= FIRST_WITH_DESCRIPTORS
+
+
+def options(
+    sandbox: Sandbox,
+    plan: Iterable[Operation],
+    *,
+    status: int,
+    texts: Mapping[str, int],
+    sources: Mapping[Bind, int] = NO_SOURCES,
+) -> tuple[str, ...]:
     """The whole argument file: namespaces, identity, status, then the operations.
 
     Args:
@@ -198,6 +220,7 @@ def options(sandbox: Sandbox, plan: Iterable[Operation], *, status: int, texts: 
         plan: The operations, in order.
         status: The descriptor that bubblewrap reports on.
         texts: For the path of each file of the sandbox's own a descriptor that holds its content.
+        sources: For each bind that is mounted by a descriptor the one of its source.
 
     Raises:
         ValueError: There are more than bubblewrap takes.
@@ -208,11 +231,28 @@ def options(sandbox: Sandbox, plan: Iterable[Operation], *, status: int, texts: 
         *("--uid", str(UID), "--gid", str(GID), "--cap-drop", "ALL"),
         *("--die-with-parent", "--as-pid-1", "--new-session", "--clearenv", "--json-status-fd", str(status)),
     ]
-    for operation in plan:
-        spelled += operation.options(texts[operation.path]) if isinstance(operation, File) else operation.options()
+    whole = tuple(plan)
+    # A descriptor serves once: where the system shows the same path too, the grant is the later of the two.
+    granting = {operation.bind: at for at, operation in enumerate(whole) if isinstance(operation, Show)}
+    for at, operation in enumerate(whole):
+        if isinstance(operation, File):
+            spelled += operation.options(texts[operation.path])
+        elif isinstance(operation, Show) and granting[operation.bind] == at:
+            spelled += operation.options(sources.get(operation.bind))
+        else:
+            spelled += operation.options()
     if len(spelled) > MOST_ARGUMENTS:
-        raise ValueError(f"{len(spelled)} arguments for bubblewrap, which takes {MOST_ARGUMENTS}; declare fewer paths")
+        raise ValueError(
+            f"{len(spelled)} arguments for bubblewrap, which takes {MOST_ARGUMENTS}; declare fewer paths: each that is "
+            "shown takes 3, and so does each hidden file, but a directory counts once whatever is in it"
+        )
     return tuple(spelled)
+
+
+def told(complaint: str, sources: Mapping[Bind, int]) -> str:
+    """What bubblewrap complains of, with each source that it knows by a descriptor named as it was declared."""
+    names = {number: bind.source for bind, number in sources.items()}
+    return re.sub(r"/proc/self/fd/(\d+)", lambda found: names.get(int(found[1]), found[0]), complaint)
 
 
 def argument_file(spelled: Iterable[str]) -> bytes:

@@ -18,6 +18,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from hermit.bwrap.argv import Empty, Operation, Show
+from hermit.bwrap.merge import Cover, Origin, merged
 from hermit.domain.bind import Bind, absolute
 from hermit.domain.hide import NAME, checked
 
@@ -263,7 +264,8 @@ def operations(resolved: Resolved, shown: Iterable[Bind], *, covered: Iterable[s
     """The covers for one sandbox, parents first; they belong after everything else that is mounted.
 
     A hidden path is covered in each bind that shows it, compared by what the names lead to and not by the names. A
-    bind that shows a part of a hidden directory is covered whole. In a hidden directory nothing can be written.
+    bind that shows a part of a hidden directory is covered whole, and so is a directory shown read-only in which
+    everything is hidden. In a hidden directory nothing can be written.
 
     The byte code of a hidden file lies in the ``__pycache__`` beside it, which is covered too, so that what an import
     outside writes there later stays out of sight. Where there is none, the sandbox cannot make one, because it sees
@@ -283,13 +285,17 @@ def operations(resolved: Resolved, shown: Iterable[Bind], *, covered: Iterable[s
     binds = tuple(dict.fromkeys(shown))
     owners = {*(bind.target for bind in binds), *covered}
     hidden = _Hidden(resolved)
-    covers: dict[str, Operation] = {}
+    covers: dict[str, Cover] = {}
+    origins: dict[str, Origin] = {}
     for bind in binds:
         for place, path in hidden.places(bind):
             # What was put in between, deeper than this bind, hides what the bind has there.
             if next(above for above in (place, *_parents(place)) if above in owners) == bind.target:
                 covers[place] = Empty(place) if os.path.isdir(path) else Show(Bind(empty_file(), place))
                 _refuse_writable(bind, place, path)
+                if not bind.writable and place != bind.target:
+                    origins[place] = Origin(path, bind.target)
+    covers = merged(covers, origins, owners)
     for bind in binds:
         above = _covering(bind.target, covers)
         if above is not None and bind.target not in covers:
@@ -342,7 +348,7 @@ def _parents(path: str) -> Iterator[str]:
         yield path
 
 
-def _covering(place: str, covers: dict[str, Operation]) -> str | None:
+def _covering(place: str, covers: dict[str, Cover]) -> str | None:
     return next((path for path in _parents(place) if isinstance(covers.get(path), Empty)), None)
 
 

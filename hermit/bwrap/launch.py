@@ -9,7 +9,8 @@ Theory of operation. The thread that calls :func:`run` starts bubblewrap and sta
 * the **command** and whatever it starts.
 
 Descriptors: bubblewrap's three standard ones are ``/dev/null`` and a pipe for its complaints; the command's own, its
-job and its result pass through untouched and the relay puts them in place.
+job and its result pass through untouched and the relay puts them in place. The sources of what is granted are held here
+to the end, and handed to a bubblewrap that mounts by descriptor (``grants``).
 
 Who dies first: the command, then the relay, then bubblewrap. When this thread or process dies, the kernel kills all of
 them. The end is proven, not assumed: the kernel lets a pid namespace's init be seen as dead only after every process of
@@ -28,7 +29,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hermit import proc, relay
-from hermit.bwrap import argv, cover, prepare, python, reach, system
+from hermit.bwrap import argv, cover, grants, prepare, python, reach, system
 from hermit.bwrap.cgroup import MEMORY, Group
 from hermit.bwrap.prepare import Prepared
 from hermit.bwrap.reason import Evidence, reason
@@ -81,15 +82,29 @@ class Bubblewrap:
         """Starts the sandbox, runs the command in it to its end, and hands the record of it to ``keep``.
 
         Raises:
-            SandboxError: The sandbox could not be made, failed one of its checks, or did not end.
+            SandboxError: The sandbox could not be made, failed one of its checks, or did not end; or an argument or a
+                variable is longer than the kernel passes to a program.
             Interrupted: ``cancel`` became readable.
         """
-        prepared = self._prepare(sandbox, command, environ)
+        with grants.opened(sandbox.mounts, where=f"the {sandbox.role} sandbox") as granted:
+            prepared = self._prepare(sandbox, command, environ, granted=granted)
+            return self._start(prepared, environ=environ, keep=keep, streams=streams, cancel=cancel)
+
+    def _start(
+        self,
+        prepared: Prepared,
+        *,
+        environ: Mapping[str, str],
+        keep: Callable[[Record], None],
+        streams: Streams,
+        cancel: int | None,
+    ) -> Outcome:
+        limits = prepared.sandbox.limits
         # bubblewrap, the relay and its listening thread count too; the bound is the command's.
-        pids = None if sandbox.limits.pids is None else sandbox.limits.pids + OWN_PROCESSES
+        pids = None if limits.pids is None else limits.pids + OWN_PROCESSES
         with (
             proc.on_one_processor() as processors,
-            Group.make(sandbox.limits, pids=pids) as group,
+            Group.make(limits, pids=pids) as group,
             reach.served(prepared.reached, environ) as server,
         ):
             orders = prepared.orders(pids=None if group.pids else pids, processors=processors)
@@ -98,10 +113,10 @@ class Bubblewrap:
             )
             take = server.take if server is not None else None
             with Line(prepared.command, orders, streams, cancel=cancel, take_sockets=take) as line:
-                start = _Start(self.program, line, group, limits=sandbox.limits)
+                start = _Start(self, line, group, limits=limits)
                 ended = "it did not start"
                 try:
-                    outcome = start.judged(start.run(sandbox, prepared.plan, self.python.executable))
+                    outcome = start.judged(start.run(prepared))
                     ended = relay.ending(outcome)
                 except BaseException as failure:
                     ended = f"{type(failure).__name__}: {failure}"
@@ -111,7 +126,9 @@ class Bubblewrap:
                     keep(replace(start.evidence(record, ended), decisions=decisions))
                 return outcome
 
-    def _prepare(self, sandbox: Sandbox, command: Command, environ: Mapping[str, str]) -> Prepared:
+    def _prepare(
+        self, sandbox: Sandbox, command: Command, environ: Mapping[str, str], *, granted: tuple[grants.Grant, ...]
+    ) -> Prepared:
         hidden = self.hidden(sandbox)
         plan = self._plan(sandbox, hidden)
         env = prepare.variables(sandbox, environ, path=python.path_inside(self.python))
@@ -120,15 +137,19 @@ class Bubblewrap:
         search = self._interpreter(sandbox)[1]
         if search:
             env["PYTHONPATH"] = ":".join(dict.fromkeys([*search, *filter(None, [env.get("PYTHONPATH")])]))
+        env |= reached.variables
+        if command.argv:  # a worker gets its job and its variables through memory
+            proc.refuse_oversized(command.argv, env, where=f"the {sandbox.role} sandbox")
         return Prepared(
             sandbox=sandbox,
             command=command,
-            env={**env, **reached.variables},
+            env=env,
             plan=plan,
             reached=reached,
             hidden=hidden,
             python=self.python,
             search=search,
+            granted=granted,
         )
 
     @functools.cached_property
@@ -175,14 +196,6 @@ class Bubblewrap:
         return self._hidden[key]
 
     def _plan(self, sandbox: Sandbox, hidden: cover.Resolved) -> tuple[argv.Operation, ...]:
-        for bind in sandbox.mounts:
-            if not os.path.exists(bind.source):
-                raise SandboxError(
-                    f"{bind.source} does not exist on this machine",
-                    where=f"the {sandbox.role} sandbox",
-                    cause="missing source",
-                    cure="create it, or do not declare it",
-                )
         try:
             plan = argv.operations(
                 sandbox,
@@ -198,8 +211,8 @@ class Bubblewrap:
 class _Start:
     """The life of one bubblewrap process."""
 
-    def __init__(self, program: str, line: Line, group: Group, *, limits: Limits) -> None:
-        self._program = program
+    def __init__(self, bubblewrap: Bubblewrap, line: Line, group: Group, *, limits: Limits) -> None:
+        self._bubblewrap = bubblewrap
         self._line = line
         self._group = group
         self._status = Status()
@@ -211,16 +224,19 @@ class _Start:
             self._watchdog = Watchdog(limits.memory_mb, self._kill, scratch_mb=limits.tmp_mb)
         self.empty = False
 
-    def run(self, sandbox: Sandbox, plan: tuple[argv.Operation, ...], executable: str) -> Outcome:
-        line = self._line
+    def run(self, prepared: Prepared) -> Outcome:
+        line, sandbox, plan = self._line, prepared.sandbox, prepared.plan
         status = line.add_pipe(self._heard)
         texts = {file.path: line.add_memory("file", file.content) for file in plan if isinstance(file, argv.File)}
+        by_descriptor = prepared.granted if argv.takes_descriptors(self._bubblewrap.version) else ()
+        sources = {grant.bind: grant.descriptor for grant in by_descriptor}
         try:
-            spelled = argv.options(sandbox, plan, status=status, texts=texts)
+            spelled = argv.options(sandbox, plan, status=status, texts=texts, sources=sources)
         except ValueError as error:
             raise SandboxError(str(error), where=f"the {sandbox.role} sandbox", cause="declaration") from None
         arguments = line.add_memory("arguments", argv.argument_file(spelled))
-        whole = (self._program, "--args", str(arguments), "--", *line.command(executable))
+        program, executable = self._bubblewrap.program, prepared.python.executable
+        whole = (program, "--args", str(arguments), "--", *line.command(executable))
         with open(os.devnull, "r+b") as nothing, self._group.entered():
             try:
                 self._process = proc.spawn(
@@ -228,10 +244,10 @@ class _Start:
                     stdin=nothing.fileno(),
                     stdout=nothing.fileno(),
                     stderr=line.diagnosis,
-                    pass_fds=line.far,
+                    pass_fds=(*line.far, *sources.values()),
                 )
             except OSError as error:
-                raise SandboxError(f"{self._program}: {error.strerror}", cause="bubblewrap") from None
+                raise SandboxError(f"{program}: {error.strerror}", cause="bubblewrap") from None
         line.started()
         alarm = self._group.alarm()
         try:
@@ -240,7 +256,8 @@ class _Start:
             if alarm is not None:
                 os.close(alarm)
             self._prove_empty()
-        return verdict(line.said, outcome, complaints=line.complaints(), code=self._process.returncode)
+        complaints = argv.told(line.complaints(), sources)
+        return verdict(line.said, outcome, complaints=complaints, code=self._process.returncode)
 
     def evidence(self, record: Record, ended: str) -> Record:
         """The record, with what was seen and how it ended."""

@@ -15,6 +15,7 @@ from hermit.relay import Orders
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from hermit.bwrap.grants import Grant
     from hermit.bwrap.reach import Reach
     from hermit.domain.command import Command
     from hermit.domain.python import Python
@@ -51,6 +52,7 @@ class Prepared:
         hidden: What is covered.
         python: The interpreter.
         search: What has to be on ``sys.path`` inside beyond what the interpreter finds by itself.
+        granted: The sources of what the sandbox grants, held open.
     """
 
     sandbox: Sandbox
@@ -61,6 +63,7 @@ class Prepared:
     hidden: cover.Resolved
     python: Python
     search: tuple[str, ...] = ()
+    granted: tuple[Grant, ...] = ()
 
     def orders(self, *, pids: int | None, processors: Iterable[int] = ()) -> Orders:
         """What the relay is told; ``pids`` is the bound it sets itself, ``None`` where a group holds it."""
@@ -74,6 +77,7 @@ class Prepared:
             "writable": [bind.target for bind in sandbox.mounts if bind.writable],
             "network": sandbox.network.value,
             "probes": list(probes),
+            "granted": self._expected(),
             "read_only": [bind.target for bind in sandbox.mounts if not bind.writable],
             "ports": list(self.reached.ports),
             "sockets": self._foreign_sockets(),
@@ -91,6 +95,15 @@ class Prepared:
             ports=tuple(self.reached.ports),
             proxy=self.reached.proxy,
         )
+
+    def _expected(self) -> list[tuple[str, int, int]]:
+        """Which file has to be found at each granted place that no cover lies over."""
+        last = {argv.place(operation): operation for operation in self.plan}
+        return [
+            (grant.bind.target, grant.device, grant.inode)
+            for grant in self.granted
+            if last.get(grant.bind.target) == argv.Show(grant.bind)
+        ]
 
     def _foreign_sockets(self) -> list[str]:
         """Socket files that lead to the host's own services, but for those that were granted."""

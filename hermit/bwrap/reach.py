@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from hermit.net.bridge import Bridge, Target
 
 # A URL of this machine in a variable: a model server, a meter. One in an argument opens nothing: a prompt may hold it.
+# A scheme is short: without a bound, each word of a long value is read to the value's end.
 LOCAL_URL = re.compile(
-    r"\b[a-z][a-z0-9+.-]*://(?:[^/\s@]*@)?(?:127\.0\.0\.1|localhost)(?::(\d{1,5}))?(?![\w.-])", re.IGNORECASE
+    r"\b[a-z][a-z0-9+.-]{0,31}://(?:[^/\s@]*@)?(?:127\.0\.0\.1|localhost)(?::(\d{1,5}))?(?![\w.-])", re.IGNORECASE
 )
 PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 MOST_DECISIONS = 100_000

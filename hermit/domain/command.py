@@ -13,9 +13,10 @@ class Command:
     of a second interpreter would cost more than the sandbox does.
 
     Args:
-        argv: The program and its arguments; the program is looked up on the ``PATH`` inside.
+        argv: The program and its arguments; the program is looked up on the ``PATH`` inside. The kernel passes each to
+            it, and each variable, only up to 128 KiB: a longer prompt belongs in a file or on standard input.
         worker: ``package.module:function``, called with (job, result descriptor).
-        job: What the worker reads, as bytes.
+        job: What the worker reads, as bytes, of any size: it comes through memory, and so do a worker's variables.
         result_bytes: The most a worker may hand back.
         stdin: What the command reads; nothing unless given.
 

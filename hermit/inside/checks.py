@@ -55,6 +55,7 @@ def plan(orders: dict[str, Any]) -> list[tuple[str, Callable[..., Seen], tuple[A
     asked = {
         "descriptors": ("declared descriptors only", descriptors),
         "settings": ("kernel settings closed", settings),
+        "granted": ("grants are what was opened", same),
         "read_only": ("grants for reading read-only", unwritable),
         "sockets": ("no socket of the host", absent),
         "probes": ("secrets absent", absent),
@@ -243,6 +244,16 @@ def unwritable(granted: list[str]) -> Seen:
         if tries == MOST_TRIED:
             break
     return not found, ", ".join(found) or f"{tries} tried"
+
+
+def same(expected: list[tuple[str, int, int]]) -> Seen:
+    """Each granted place shows the very file that the host opened for it, whatever has that file's name by now."""
+    found = []
+    for path, device, inode in expected:
+        shown = os.stat(path)
+        if (shown.st_dev, shown.st_ino) != (device, inode):
+            found.append(path)
+    return not found, ", ".join(found[:MOST_TRIED]) or f"{len(expected)} compared"
 
 
 def scratch(orders: dict[str, Any]) -> list[str]:

@@ -12,8 +12,10 @@ called from any thread but that one.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import functools
+import os
 import resource
 import socket
 import threading
@@ -24,7 +26,7 @@ from hermit.net.proxy import Conversation, Proxy
 from hermit.net.pump import Scratch, Side
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Iterator
 
 Result = TypeVar("Result")
 
@@ -32,6 +34,8 @@ MOST_CONNECTIONS = 1024
 ACCEPTED_AT_ONCE = 64
 # The process needs its descriptors for more than connections, and each of those takes two.
 DESCRIPTORS_EACH = 4
+# The longest path that the address of a Unix socket has room for, without the NUL at its end.
+LONGEST_ADDRESS = 107
 # What accept(2) says when the machine or the process is short of something; it may be over in a moment.
 SHORT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 SHORT_PAUSE_S = 0.1
@@ -193,7 +197,8 @@ class Service:
     async def _forward(self, sock: socket.socket, target: Tcp | Unix, *, sides: list[Side]) -> None:
         try:
             if isinstance(target, Unix):
-                server = await self._dial(socket.AF_UNIX, target.path)
+                with _address(target.path) as name:
+                    server = await self._dial(socket.AF_UNIX, name)
             else:
                 family = socket.AF_INET6 if ":" in target.host else socket.AF_INET
                 server = await self._dial(family, (target.host, target.port))
@@ -242,6 +247,23 @@ class Service:
         self._sides.add(side)
         side.lost.add_done_callback(lambda _: self._sides.discard(side))
         return side
+
+
+@contextlib.contextmanager
+def _address(path: str) -> Iterator[str]:
+    """A name of a socket file that fits into an address: a run's directory may have a longer one.
+
+    Raises:
+        OSError: There is no such file.
+    """
+    if len(os.fsencode(path)) <= LONGEST_ADDRESS:
+        yield path
+        return
+    descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
 
 
 class Bridge:

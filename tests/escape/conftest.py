@@ -121,6 +121,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     spell, order = argv.options, Prepared.orders
 
     def open_hole(hole: Hole, *, blind: bool) -> None:
+        monkeypatch.setattr(argv, "takes_descriptors", lambda _: False)  # a hole is spelled with paths
         monkeypatch.setattr(argv, "options", lambda *given, **named: hole.options(spell(*given, **named)))
         if blind:
             unchecked = {"confined": False}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -12,6 +14,7 @@ import time
 import pytest
 
 from hermit import proc
+from hermit.errors import SandboxError
 
 
 def gone(pid):
@@ -153,3 +156,67 @@ def test_threads_take_the_processors_in_turn():
 @pytest.mark.parametrize(("words", "code"), [("exit 3", 3), ("kill -KILL $$", 137)])
 def test_an_attached_command_ends_with_the_code_a_shell_would_give(words, code):
     assert proc.attached(["sh", "-c", words]) == code
+
+
+# What the kernel passes to a program; the values are this machine's own
+
+
+HERE = "the tool sandbox"
+LONGEST = 32 * os.sysconf("SC_PAGE_SIZE") - 1  # the kernel's MAX_ARG_STRLEN, without the NUL
+
+
+def passes(argv, env):
+    """Whether the kernel passes them to a program."""
+    try:
+        return proc.capture(["/bin/true", *argv], timeout_s=20, env=env).code == 0
+    except OSError as refused:
+        assert refused.errno == errno.E2BIG  # noqa: PT017 - any other would be a failure of the test
+        return False
+
+
+@pytest.mark.parametrize("text", ["p", "\N{SNOWMAN}", "\udcff"])
+@pytest.mark.parametrize("more", [0, 1])
+def test_the_longest_argument_and_variable_that_the_kernel_passes_are_let_through_and_no_longer_one(text, more):
+    size, width = LONGEST + more, len(os.fsencode(text))
+    argument = text * (size // width) + "x" * (size % width)
+    variable = "v" * (size - len("NAME="))
+    for argv, env in (((argument,), {}), ((), {"NAME": variable})):
+        assert passes(argv, env) is not bool(more)
+        if more:
+            with pytest.raises(SandboxError, match=f"has {size} bytes, and the kernel passes {LONGEST} at most"):
+                proc.refuse_oversized(argv, env, where=HERE)
+        else:
+            proc.refuse_oversized(argv, env, where=HERE)
+
+
+def test_what_is_too_long_is_named_with_a_cure():
+    with pytest.raises(SandboxError) as refused:
+        proc.refuse_oversized(("echo", "short", "p" * (LONGEST + 1)), {}, where=HERE)
+    assert str(refused.value).startswith("the tool sandbox: argument 2 of the command has ")
+    assert (refused.value.cause, "a file" in refused.value.cure) == ("declaration", True)
+    with pytest.raises(SandboxError, match="the variable KEY has") as refused:
+        proc.refuse_oversized(("echo",), {"KEY": "secret" * LONGEST}, where=HERE)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("stack", "most"), [(8 << 20, 2 << 20), (64 << 20, 6 << 20), (resource.RLIM_INFINITY, 6 << 20), (1 << 16, 1 << 17)]
+)
+def test_all_together_have_a_bound_that_follows_the_stacks(monkeypatch, stack, most):
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (stack, stack))
+    piece = "p" * 1015  # 1024 with its NUL and the pointer to it
+    proc.refuse_oversized([piece] * (most // 1024), {}, where=HERE)
+    with pytest.raises(SandboxError, match=f"bytes together, and the kernel passes {most} at most"):
+        proc.refuse_oversized([piece] * (most // 1024), {"N": ""}, where=HERE)
+
+
+def test_what_is_refused_for_all_together_is_what_the_kernel_refuses():
+    stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
+    if stack == resource.RLIM_INFINITY:
+        stack = 64 << 20
+    count = min(6 << 20, stack // 4) // 1024
+    piece = "p" * 1015
+    assert passes([piece] * (count - 1), {})  # the program's own name needs a little
+    assert not passes([piece] * count, {})
+    with pytest.raises(SandboxError):
+        proc.refuse_oversized(["/bin/true", *[piece] * count], {}, where=HERE)

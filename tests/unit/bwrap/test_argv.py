@@ -20,6 +20,8 @@ from hermit.bwrap.argv import (
     argument_file,
     operations,
     options,
+    takes_descriptors,
+    told,
 )
 from hermit.domain.bind import Bind, contains
 from hermit.domain.limits import Limits
@@ -205,6 +207,53 @@ def test_the_argument_file_ends_every_word_with_a_nul_and_keeps_names_that_are_n
 )
 def test_an_operation_has_one_spelling(operation, words):
     assert operation.options() == words
+
+
+def test_what_is_granted_is_mounted_by_its_descriptor_and_what_the_system_shows_by_its_path():
+    sandbox = Sandbox(read=("/data", "/usr"), write=("/work",))
+    sources = {bind: 20 + number for number, bind in enumerate(sandbox.mounts)}
+    words = options(sandbox, plan(sandbox), status=9, texts=TEXTS, sources=sources)
+    for bind, number in sources.items():
+        option = "--bind-fd" if bind.writable else "--ro-bind-fd"
+        # Once each: bubblewrap closes what it has used, and the system shows /usr too, before.
+        assert [words[at - 1 : at + 2] for at in range(len(words)) if words[at] == str(number)] == [
+            (option, str(number), bind.target)
+        ]
+    by_path = [word for at, word in enumerate(words) if words[at - 1] in ("--ro-bind", "--bind")]
+    assert by_path == ["/usr", "/etc/ld.so.cache", "/opt/base", "/opt/env"]
+
+
+def test_descriptors_change_nothing_but_how_the_source_is_told():
+    sources = {bind: 20 + number for number, bind in enumerate(TASK.mounts)}
+    by_path, by_descriptor = spelled(TASK), options(TASK, plan(TASK), status=9, texts=TEXTS, sources=sources)
+    back = [word.removesuffix("-fd") if word.endswith("bind-fd") else word for word in by_descriptor]
+    named = {str(number): bind.source for bind, number in sources.items()}
+    assert tuple(named.get(word, word) for word in back) == by_path
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("0.8.0", False),
+        ("0.9.99", False),
+        ("0.10.0", True),
+        ("0.12.0", True),
+        ("1.0", True),
+        ("10.0.1-rc", True),
+        ("", False),
+        ("x.10", False),
+    ],
+)
+def test_descriptors_are_taken_from_the_version_on_that_knows_them(version, expected):
+    assert takes_descriptors(version) is expected
+
+
+def test_a_complaint_about_a_descriptor_names_its_source():
+    sources = {Bind("/data/a", "/a"): 7, Bind("/data/b", "/b"): 71}
+    said = "Can't find source path /proc/self/fd/71: No such file or directory"
+    assert told(said, sources) == "Can't find source path /data/b: No such file or directory"
+    assert told("/proc/self/fd/8: gone", sources) == "/proc/self/fd/8: gone"
+    assert told("Can't mount proc on /newroot/proc", sources) == "Can't mount proc on /newroot/proc"
 
 
 def test_an_empty_directory_in_which_something_is_shown_is_closed_after_it():

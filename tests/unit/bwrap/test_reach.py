@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 
 import pytest
 
@@ -42,6 +43,14 @@ def test_a_local_url_whose_port_cannot_be_had_inside_is_a_warning():
     found = reach.of(Sandbox(), {"BASE_URL": "http://localhost/v1", "OTHER": "http://127.0.0.1:80/"})
     assert found.ports == []
     assert [words.split()[4] for words in found.warnings] == ["BASE_URL", "OTHER"]
+
+
+@pytest.mark.parametrize("piece", ["ab-", "a.", "a+", "http://", "http://a", "x"])
+def test_a_long_value_is_read_once_whatever_is_in_it(piece):
+    began = time.process_time()
+    value = piece * (100_000 // len(piece)) + " http://127.0.0.1:8080"
+    assert reach.of(Sandbox(), {"LARGE": value}).ports == [8080]
+    assert time.process_time() - began < 5  # each word to the end of the value would be half a minute
 
 
 def test_a_named_socket_comes_before_a_url_with_its_port():

@@ -9,7 +9,7 @@ import pytest
 
 CLOSED = {"Uid": "1000 1000 1000 1000", "Gid": "1000 1000 1000 1000", "Groups": " ", "NSpid": "7", "NoNewPrivs": "1"}
 ORDERS = {"confined": True, "namespaces": {"pid": "pid:[1]"}, "writable": [], "network": "isolated", "probes": []}
-ASKED = {"read_only": [], "descriptors": [], "settings": [], "sockets": [], "ports": []}
+ASKED = {"read_only": [], "descriptors": [], "settings": [], "granted": [], "sockets": [], "ports": []}
 
 
 @pytest.fixture

@@ -98,6 +98,40 @@ def test_what_lies_in_a_directory_in_memory_without_being_shown_is_found(checks,
     assert checks.fresh(directory, [*targets, f"{directory}/left"])[0] is True
 
 
+@pytest.fixture
+def granted(tmp_path):
+    """Two granted paths, a link to a directory and a file, with the numbers of what they lead to."""
+    (tmp_path / "directory").mkdir()
+    (tmp_path / "link").symlink_to("directory")
+    (tmp_path / "file").touch()
+    paths = (tmp_path / "link", tmp_path / "file")
+    return [(str(path), path.stat().st_dev, path.stat().st_ino) for path in paths]
+
+
+def test_grants_that_show_what_was_opened_pass(checks, granted):
+    assert checks.same(granted) == (True, "2 compared")
+    assert checks.same([]) == (True, "0 compared")
+
+
+@pytest.mark.parametrize("wrong", [(1, 0), (0, 1)])
+def test_a_grant_that_shows_another_file_or_another_file_system_is_found(checks, granted, wrong):
+    path, device, inode = granted[1]
+    assert checks.same([granted[0], (path, device + wrong[0], inode + wrong[1])]) == (False, path)
+
+
+def test_of_thousands_of_wrong_grants_the_first_few_are_named(checks, granted):
+    path, device, inode = granted[1]
+    passed, detail = checks.same([(path, device, inode + 1)] * 3000)
+    assert (passed, detail.count(path)) == (False, checks.MOST_TRIED)
+
+
+def test_a_grant_that_cannot_be_looked_up_has_not_shown_what_was_opened(checks, granted, tmp_path):
+    (tmp_path / "file").unlink()
+    name, passed, detail = checks.tried("grants", checks.same, (granted,))
+    assert (name, passed) == ("grants", False)
+    assert str(tmp_path / "file") in detail
+
+
 class Entry:
     """What lstat says of an entry of /dev."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import errno
 import os
 import select
@@ -35,6 +36,28 @@ def test_a_missing_unix_socket_is_a_target_that_does_not_answer(serve, tmp_path)
     with come() as sock:
         assert read_all(sock) == b""
     until(lambda: service.counts.refused == 1)
+
+
+@pytest.mark.parametrize("length", [100, 107, 108, 160, 400])
+def test_a_unix_socket_is_reached_however_long_its_path(serve, tmp_path, length):
+    directory = tmp_path
+    while len(str(directory)) < length - 60:
+        directory /= "d" * 40
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / ("s" * (length - len(str(directory)) - 1))
+    assert len(str(path)) == length
+    with socket.socket(socket.AF_UNIX) as listener:
+        with contextlib.chdir(directory):  # an address has room for 107 bytes
+            listener.bind(path.name)
+        listener.listen()
+        with Server(echo, listener) as _:
+            come, service = serve(Unix(str(path)))
+            before = len(os.listdir("/proc/self/fd"))
+            with come() as sock:
+                sock.sendall(b"x")
+                assert sock.recv(1) == b"x"
+            until(lambda: service.counts.open == 0)
+            until(lambda: len(os.listdir("/proc/self/fd")) <= before)
 
 
 def test_an_error_of_one_connection_leaves_the_others_alone(serve, monkeypatch):
