@@ -75,7 +75,8 @@ def test_an_error_of_one_connection_leaves_the_others_alone(serve, monkeypatch):
             first.sendall(b"x")
             assert first.recv(1) == b"x"
             monkeypatch.setattr(Side, "link", fail_once)
-            with come() as second:
+            # It is broken off as soon as it is made: on a busy machine before the client has seen that it is.
+            with contextlib.suppress(ConnectionResetError), come() as second:
                 assert read_all(second) == b""
             first.sendall(b"y")
             assert first.recv(1) == b"y"
