@@ -176,13 +176,13 @@ def around(options, word):
 
 @pytest.mark.parametrize("version", ["0.10.0", "0.12.0", "1.0"])
 def test_a_newer_bubblewrap_is_handed_what_was_opened(tree, started, version):
-    binds = Bind(str(tree / "link"), "/given"), Bind(str(tree / "directory"), "/work", writable=True)
+    binds = Bind(str(tree / "link"), "/given"), Bind(str(tree / "directory"), "/granted", writable=True)
     options, files = started(version, Sandbox(binds=binds))
     for (option, number, target), source in (
         (around(options, "/given"), "file"),
-        (around(options, "/work"), "directory"),
+        (around(options, "/granted"), "directory"),
     ):
-        assert option == ("--bind-fd" if target == "/work" else "--ro-bind-fd")
+        assert option == ("--bind-fd" if target == "/granted" else "--ro-bind-fd")
         assert os.path.samestat(files[int(number)], os.stat(tree / source))
 
 
