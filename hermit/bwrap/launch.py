@@ -97,7 +97,7 @@ class Bubblewrap:
                 start = _Start(self.program, line, group, limits=sandbox.limits)
                 ended = "it did not start"
                 try:
-                    outcome = start.judged(start.run(sandbox, prepared.plan, self.python.executable))
+                    outcome = start.judged(start.run(prepared, self.python.executable))
                     ended = relay.ending(outcome)
                 except BaseException as failure:
                     ended = f"{type(failure).__name__}: {failure}"
@@ -125,7 +125,18 @@ class Bubblewrap:
             hidden=hidden,
             python=self.python,
             search=search,
+            ground=self._ground,
         )
+
+    @functools.cached_property
+    def _ground(self) -> system.Ground:
+        """What every sandbox here stands on."""
+        return system.ground()
+
+    @functools.cached_property
+    def _kernel(self) -> tuple[argv.Operation, ...]:
+        """What of the kernel's own every sandbox here gets."""
+        return system.kernel(self._ground)
 
     @functools.cached_property
     def _systems(self) -> dict[tuple[Network, bool], tuple[argv.Operation, ...]]:
@@ -174,17 +185,18 @@ class Bubblewrap:
         for bind in sandbox.mounts:
             if not os.path.exists(bind.source):
                 raise SandboxError(
-                    f"{bind.source} does not exist on this machine",
+                    f"{bind.source} does not exist here",
                     where=f"the {sandbox.role} sandbox",
                     cause="missing source",
-                    cure="create it, or do not declare it",
+                    cure="create it, or do not declare it; inside a sandbox only what that one shows exists",
                 )
+        prepare.refuse_read_only(sandbox)
         try:
             plan = argv.operations(
                 sandbox,
                 system=self._systems[sandbox.network, bool(sandbox.allowed_hosts)],
                 python=self._interpreter(sandbox)[0],
-                shields=system.shields(os.geteuid()),
+                kernel=self._kernel,
             )
             return argv.covered(plan, prepare.covers(plan, hidden)) if hidden.names else plan
         except ValueError as error:
@@ -207,12 +219,12 @@ class _Start:
             self._watchdog = Watchdog(limits.memory_mb, self._kill, scratch_mb=limits.tmp_mb)
         self.empty = False
 
-    def run(self, sandbox: Sandbox, plan: tuple[argv.Operation, ...], executable: str) -> Outcome:
-        line = self._line
+    def run(self, prepared: Prepared, executable: str) -> Outcome:
+        line, sandbox, plan = self._line, prepared.sandbox, prepared.plan
         status = line.add_pipe(self._heard)
-        texts = {file.path: line.add_memory("file", file.content) for file in plan if isinstance(file, argv.File)}
+        texts = {file.path: line.add_memory("file", file.content) for file in plan if isinstance(file, argv.Handed)}
         try:
-            spelled = argv.options(sandbox, plan, status=status, texts=texts)
+            spelled = argv.options(sandbox, plan, status=status, texts=texts, shared=prepared.ground.shared)
         except ValueError as error:
             raise SandboxError(str(error), where=f"the {sandbox.role} sandbox", cause="declaration") from None
         arguments = line.add_memory("arguments", argv.argument_file(spelled))
