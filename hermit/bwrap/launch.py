@@ -94,7 +94,7 @@ class Bubblewrap:
             )
             take = server.take if server is not None else None
             with Line(prepared.command, orders, streams, cancel=cancel, take_sockets=take) as line:
-                start = _Start(self.program, line, group, limits=sandbox.limits)
+                start = _Start(self.program, line, group, limits=sandbox.limits, pids=pids)
                 ended = "it did not start"
                 try:
                     outcome = start.judged(start.run(prepared, self.python.executable))
@@ -206,7 +206,7 @@ class Bubblewrap:
 class _Start:
     """The life of one bubblewrap process."""
 
-    def __init__(self, program: str, line: Line, group: Group, *, limits: Limits) -> None:
+    def __init__(self, program: str, line: Line, group: Group, *, limits: Limits, pids: int | None) -> None:
         self._program = program
         self._line = line
         self._group = group
@@ -215,8 +215,10 @@ class _Start:
         self._init: int | None = None
         self._limits = limits
         self._watchdog: Watchdog | None = None
-        if limits.memory_mb is not None and not group.memory:
-            self._watchdog = Watchdog(limits.memory_mb, self._kill, scratch_mb=limits.tmp_mb)
+        memory_mb = None if group.memory else limits.memory_mb
+        crowd = pids if group.pids_held_by == WATCHDOG else None
+        if memory_mb is not None or crowd is not None:
+            self._watchdog = Watchdog(memory_mb, self._kill, scratch_mb=limits.tmp_mb, pids=crowd)
         self.empty = False
 
     def run(self, prepared: Prepared, executable: str) -> Outcome:
