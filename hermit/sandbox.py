@@ -12,14 +12,14 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hermit import environ, proc
 from hermit.bwrap import cgroup, python
 from hermit.bwrap import preflight as bubblewrap_preflight
 from hermit.bwrap.launch import Bubblewrap
-from hermit.domain import codec, spec
+from hermit.domain import codec, hide, spec
 from hermit.domain.command import Command
 from hermit.domain.limits import Limits
 from hermit.domain.sandbox import Enforce, Sandbox
@@ -146,7 +146,7 @@ def main(arguments: list[str]) -> int:
         return _refuse(usage)
     _fill_streams()
     try:
-        sandbox = read_spec(spec_path[0])
+        sandbox = with_hidden(read_spec(spec_path[0]), environ.snapshot().get(hide.VARIABLE, ""))
         place = preflight(sandbox.enforce)
         streams = Streams(0, 1, 2)
         outcome = place.run(sandbox, Command(argv=argv), keep=lambda _: None, streams=streams)
@@ -185,6 +185,18 @@ def read_spec(path: str) -> Sandbox:
         raise HermitError(f"cannot be read: {error.strerror}", where=where) from None
     except (TypeError, ValueError) as error:
         raise HermitError(str(error), where=where, cure="see docs/reference/sandbox.md") from None
+
+
+def with_hidden(sandbox: Sandbox, inherited: str) -> Sandbox:
+    """The sandbox, which hides what whoever started this process hides as well.
+
+    Raises:
+        HermitError: ``inherited``, the value of ``HA_SANDBOX_HIDE``, is no list of names.
+    """
+    try:
+        return replace(sandbox, hide=hide.merged(sandbox.hide, hide.from_environment(inherited)))
+    except ValueError as error:
+        raise HermitError(str(error), where=hide.VARIABLE, cure="unset it, or correct the names in it") from None
 
 
 def _refuse(words: str) -> int:

@@ -161,7 +161,10 @@ class Bubblewrap:
         if key not in self._interpreters:
             found = python.package_roots(sandbox.packages, python=self.python, sys_path=sys.path)
             shown = python.operations(self.python, framework=sandbox.framework, packages=found)
-            self._interpreters[key] = (shown, python.search_path(self.python, found))
+            self._interpreters[key] = (
+                shown,
+                python.search_path(self.python, found, framework=sandbox.framework),
+            )
         return self._interpreters[key]
 
     @functools.cached_property
