@@ -13,14 +13,14 @@ import json
 import os
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hermit import environ, proc, signals
 from hermit.bwrap import cgroup, python
 from hermit.bwrap import preflight as bubblewrap_preflight
 from hermit.bwrap.launch import Bubblewrap
-from hermit.domain import schema, spec
+from hermit.domain import hide, schema, spec
 from hermit.domain.bind import contains
 from hermit.domain.command import Command
 from hermit.domain.limits import Limits
@@ -181,7 +181,7 @@ def main(arguments: list[str]) -> int:
     if dashes != ["--"] or not argv:
         return _refuse(f"{USAGE}\ntry: python -m hermit.sandbox --help")
     try:
-        sandbox = read_spec(spec_path[0])
+        sandbox = with_hidden(read_spec(spec_path[0]), environ.snapshot().get(hide.VARIABLE, ""))
         with _recorder(record, sandbox) as keep:
             return _run(sandbox, Command(argv=argv), keep)
     except (HermitError, ValueError, OSError) as error:
@@ -287,6 +287,18 @@ def _say(descriptor: int, words: str) -> int:
         while data:
             data = data[os.write(descriptor, data) :]
     return ExitCode.OK
+
+
+def with_hidden(sandbox: Sandbox, inherited: str) -> Sandbox:
+    """The sandbox, which hides what whoever started this process hides as well.
+
+    Raises:
+        HermitError: ``inherited``, the value of ``HA_SANDBOX_HIDE``, is no list of names.
+    """
+    try:
+        return replace(sandbox, hide=hide.merged(sandbox.hide, hide.from_environment(inherited)))
+    except ValueError as error:
+        raise HermitError(str(error), where=hide.VARIABLE, cure="unset it, or correct the names in it") from None
 
 
 def _refuse(words: str) -> int:

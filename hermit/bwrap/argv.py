@@ -13,7 +13,7 @@ from hermit.domain.network import Network
 from hermit.domain.sandbox import GID, UID
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
     from hermit.domain.sandbox import Sandbox
 
@@ -110,7 +110,21 @@ class File:
         return ("--perms", "0444", "--file", str(descriptor), self.path)
 
 
-Operation = Show | Link | Scratch | Empty | Seal | Kernel | File
+@dataclass(frozen=True)
+class Filter:
+    """System calls that nobody inside can make, as the kernel's seccomp reads them."""
+
+    content: bytes
+    path: str = "seccomp"  # what its descriptor goes by; it lies nowhere
+
+    def options(self, descriptor: int) -> tuple[str, ...]:
+        """Its spelling, with a descriptor that holds the content."""
+        return ("--seccomp", str(descriptor))
+
+
+# What bubblewrap reads from a descriptor.
+Handed = File | Filter
+Operation = Show | Link | Scratch | Empty | Seal | Kernel | File | Filter
 
 
 def operations(
@@ -118,7 +132,7 @@ def operations(
     *,
     system: Iterable[Operation],
     python: Iterable[Operation],
-    shields: Iterable[Operation] = (),
+    kernel: Iterable[Operation] = (Kernel("proc"), Kernel("dev")),
 ) -> tuple[Operation, ...]:
     """The operations in the order they are carried out: the system, the kernel's own, then parents before children.
 
@@ -126,7 +140,7 @@ def operations(
         sandbox: What is shown.
         system: What of the place every sandbox shows.
         python: The interpreter with its environment.
-        shields: What lies over parts of the fresh ``/proc``.
+        kernel: What lies at ``/proc`` and ``/dev``.
 
     Raises:
         ValueError: A path of the sandbox's own would be shown below a directory that the command can write, or two
@@ -139,9 +153,7 @@ def operations(
     size = sandbox.limits.tmp_mb * MIB
     return (
         *system,
-        Kernel("proc"),
-        *shields,
-        Kernel("dev"),
+        *kernel,
         Scratch("/dev/shm", size),  # noqa: S108 - the sandbox's own
         Seal("/dev"),
         Scratch("/tmp", size),  # noqa: S108 - the sandbox's own
@@ -212,6 +224,7 @@ def options(
     status: int,
     texts: Mapping[str, int],
     sources: Mapping[Bind, int] = NO_SOURCES,
+    shared: Container[str] = (),
 ) -> tuple[str, ...]:
     """The whole argument file: namespaces, identity, status, then the operations.
 
@@ -221,13 +234,15 @@ def options(
         status: The descriptor that bubblewrap reports on.
         texts: For the path of each file of the sandbox's own a descriptor that holds its content.
         sources: For each bind that is mounted by a descriptor the one of its source.
+        shared: Namespaces of the sandbox around this one that it has to stay in; ``cgroup`` is the only one there is.
 
     Raises:
         ValueError: There are more than bubblewrap takes.
     """
     isolated = ("--unshare-net",) if sandbox.network is Network.ISOLATED else ()
+    grouped = () if "cgroup" in shared else ("--unshare-cgroup",)
     spelled = [
-        *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup", *isolated),
+        *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", *grouped, *isolated),
         *("--uid", str(UID), "--gid", str(GID), "--cap-drop", "ALL"),
         *("--die-with-parent", "--as-pid-1", "--new-session", "--clearenv", "--json-status-fd", str(status)),
     ]
@@ -235,7 +250,7 @@ def options(
     # A descriptor serves once: where the system shows the same path too, the grant is the later of the two.
     granting = {operation.bind: at for at, operation in enumerate(whole) if isinstance(operation, Show)}
     for at, operation in enumerate(whole):
-        if isinstance(operation, File):
+        if isinstance(operation, Handed):
             spelled += operation.options(texts[operation.path])
         elif isinstance(operation, Show) and granting[operation.bind] == at:
             spelled += operation.options(sources.get(operation.bind))

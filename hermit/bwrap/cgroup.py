@@ -8,7 +8,7 @@ else the relay's ``RLIMIT_NPROC`` does, and counts for each sandbox by itself, b
 A process is born in the group of the thread that starts it, so the starting thread enters the group and leaves it again.
 A thread that moves itself takes no global lock; moving the process afterwards would wait for one, longer than the whole
 sandbox takes to start. Only version 1 moves threads freely: version 2 moves whole processes between groups that bound
-memory, and this process cannot follow. So only version 1 is used; where there is none, a watchdog bounds the memory.
+memory, and this process cannot follow. So only version 1 is used; where there is none, a watchdog bounds memory and processes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from hermit.domain.limits import MIB
+from hermit.bwrap.system import is_root
+from hermit.domain.limits import MIB, WATCHDOG
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +38,6 @@ FIRST_PAUSE_S, LAST_PAUSE_S = 0.0002, 0.2
 MEMORY = "cgroup memory"
 PIDS = "cgroup pids"
 RLIMIT_PIDS = "rlimit processes of the user inside"
-NO_PIDS = "nothing: this process is root, and no pids cgroup of version 1 is writable"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,10 +153,10 @@ def _memory_directory(memory_mb: int | None) -> str:
 
 def _pids_directory(pids: int | None) -> tuple[str, str]:
     """A directory that bounds processes, and what does where there is none."""
-    if pids is None or os.geteuid() != 0:
+    if pids is None or not is_root():
         return "", RLIMIT_PIDS
     path = _made("pids", "pids.max", str(pids))
-    return (path, PIDS) if path else ("", NO_PIDS)
+    return (path, PIDS) if path else ("", WATCHDOG)
 
 
 def _was_full(path: str, peak: int) -> bool:

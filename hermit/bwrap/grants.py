@@ -96,8 +96,9 @@ def _refusal(source: str, error: OSError, *, where: str) -> SandboxError:
         what = f"{source} cannot be looked up: {error.strerror}"
         cure = "make it reachable for the user who runs this, or do not declare it"
         return SandboxError(what, where=where, cause="missing source", cure=cure)
-    what = "is a link that leads nowhere" if os.path.islink(source) else "does not exist on this machine"
-    return SandboxError(f"{source} {what}", where=where, cause="missing source", cure="create it, or do not declare it")
+    what = "is a link that leads nowhere" if os.path.islink(source) else "does not exist here"
+    cure = "create it, or do not declare it; inside a sandbox only what that one shows exists"
+    return SandboxError(f"{source} {what}", where=where, cause="missing source", cure=cure)
 
 
 def _make_room(count: int) -> None:

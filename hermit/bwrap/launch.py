@@ -113,7 +113,7 @@ class Bubblewrap:
             )
             take = server.take if server is not None else None
             with Line(prepared.command, orders, streams, cancel=cancel, take_sockets=take) as line:
-                start = _Start(self, line, group, limits=limits)
+                start = _Start(self, line, group, limits=limits, pids=pids)
                 ended = "it did not start"
                 try:
                     outcome = start.judged(start.run(prepared))
@@ -150,7 +150,18 @@ class Bubblewrap:
             python=self.python,
             search=search,
             granted=granted,
+            ground=self._ground,
         )
+
+    @functools.cached_property
+    def _ground(self) -> system.Ground:
+        """What every sandbox here stands on."""
+        return system.ground()
+
+    @functools.cached_property
+    def _kernel(self) -> tuple[argv.Operation, ...]:
+        """What of the kernel's own every sandbox here gets."""
+        return system.kernel(self._ground)
 
     @functools.cached_property
     def _systems(self) -> dict[tuple[Network, bool], tuple[argv.Operation, ...]]:
@@ -175,7 +186,10 @@ class Bubblewrap:
         if key not in self._interpreters:
             found = python.package_roots(sandbox.packages, python=self.python, sys_path=sys.path)
             shown = python.operations(self.python, framework=sandbox.framework, packages=found)
-            self._interpreters[key] = (shown, python.search_path(self.python, found))
+            self._interpreters[key] = (
+                shown,
+                python.search_path(self.python, found, framework=sandbox.framework),
+            )
         return self._interpreters[key]
 
     @functools.cached_property
@@ -196,12 +210,13 @@ class Bubblewrap:
         return self._hidden[key]
 
     def _plan(self, sandbox: Sandbox, hidden: cover.Resolved) -> tuple[argv.Operation, ...]:
+        prepare.refuse_read_only(sandbox)
         try:
             plan = argv.operations(
                 sandbox,
                 system=self._systems[sandbox.network, bool(sandbox.allowed_hosts)],
                 python=self._interpreter(sandbox)[0],
-                shields=system.shields(os.geteuid()),
+                kernel=self._kernel,
             )
             return argv.covered(plan, prepare.covers(plan, hidden)) if hidden.names else plan
         except ValueError as error:
@@ -211,7 +226,7 @@ class Bubblewrap:
 class _Start:
     """The life of one bubblewrap process."""
 
-    def __init__(self, bubblewrap: Bubblewrap, line: Line, group: Group, *, limits: Limits) -> None:
+    def __init__(self, bubblewrap: Bubblewrap, line: Line, group: Group, *, limits: Limits, pids: int | None) -> None:
         self._bubblewrap = bubblewrap
         self._line = line
         self._group = group
@@ -220,18 +235,21 @@ class _Start:
         self._init: int | None = None
         self._limits = limits
         self._watchdog: Watchdog | None = None
-        if limits.memory_mb is not None and not group.memory:
-            self._watchdog = Watchdog(limits.memory_mb, self._kill, scratch_mb=limits.tmp_mb)
+        memory_mb = None if group.memory else limits.memory_mb
+        crowd = pids if group.pids_held_by == WATCHDOG else None
+        if memory_mb is not None or crowd is not None:
+            self._watchdog = Watchdog(memory_mb, self._kill, scratch_mb=limits.tmp_mb, pids=crowd)
         self.empty = False
 
     def run(self, prepared: Prepared) -> Outcome:
         line, sandbox, plan = self._line, prepared.sandbox, prepared.plan
         status = line.add_pipe(self._heard)
-        texts = {file.path: line.add_memory("file", file.content) for file in plan if isinstance(file, argv.File)}
+        texts = {file.path: line.add_memory("file", file.content) for file in plan if isinstance(file, argv.Handed)}
         by_descriptor = prepared.granted if argv.takes_descriptors(self._bubblewrap.version) else ()
         sources = {grant.bind: grant.descriptor for grant in by_descriptor}
+        shared = prepared.ground.shared
         try:
-            spelled = argv.options(sandbox, plan, status=status, texts=texts, sources=sources)
+            spelled = argv.options(sandbox, plan, status=status, texts=texts, sources=sources, shared=shared)
         except ValueError as error:
             raise SandboxError(str(error), where=f"the {sandbox.role} sandbox", cause="declaration") from None
         arguments = line.add_memory("arguments", argv.argument_file(spelled))

@@ -15,12 +15,12 @@ import re
 import struct
 from dataclasses import dataclass
 
+from hermit.bwrap import system
+
 CLONE_NEWUSER = 0x10000000
 CAP_SYS_ADMIN = 21
 CAP_SETFCAP = 31
 _NAMESPACES = ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup")
-# Directories of /proc that exist to be mounted over: the kernel disregards what lies on them.
-_PROC_MOUNT_POINTS = ("/proc/sys/fs/binfmt_misc", "/proc/fs/nfsd", "/proc/openprom")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +41,7 @@ class Facts:
         apparmor_userns: Ubuntu's ``apparmor_restrict_unprivileged_userns``, ``None`` where the kernel has none.
         lsm_label: What the security module calls this process; empty without one.
         overmounts: What is mounted below ``/proc`` and so masks a part of it.
+        inside_roots: Whether this is the inside of a sandbox that root started, which masks ``/proc`` and lends it.
         container: The kind of container, empty on a machine.
         mount_errno: What ``mount`` with junk pointers answers.
         umount_errno: What ``umount2`` with junk pointers answers.
@@ -60,6 +61,7 @@ class Facts:
     apparmor_userns: int | None = None
     lsm_label: str = ""
     overmounts: tuple[str, ...] = ()
+    inside_roots: bool = False
     container: str = ""
     mount_errno: int = errno.EFAULT
     umount_errno: int = errno.EFAULT
@@ -86,7 +88,7 @@ class Facts:
             f"uid={self.uid} gid={self.gid} Seccomp={self.seccomp} NoNewPrivs={int(self.no_new_privs)} "
             f"CapEff={self.cap_eff:016x} CapBnd={self.cap_bnd:016x} max_namespaces[{limits}] "
             f"unprivileged_userns_clone={self.userns_clone} apparmor_restrict_unprivileged_userns={self.apparmor_userns} "
-            f"label={self.lsm_label or '-'} over_proc={len(self.overmounts)} container={self.container or '-'} "
+            f"label={self.lsm_label or '-'} over_proc={len(self.overmounts)} inside_roots={int(self.inside_roots)} container={self.container or '-'} "
             f"mount={_name(self.mount_errno)} umount2={_name(self.umount_errno)} unshare={_name(self.unshare_errno)}"
         )
 
@@ -94,7 +96,7 @@ class Facts:
 def facts() -> Facts:
     """The facts of this process and this machine, as they are now."""
     status = dict(line.partition(":\t")[::2] for line in _read("/proc/self/status").splitlines())
-    mounts = _mount_points(_read("/proc/self/mountinfo"))
+    mounts = _read("/proc/self/mountinfo")
     answers = _probe()
     limits = ((kind, _number(f"/proc/sys/user/max_{kind}_namespaces")) for kind in _NAMESPACES)
     return Facts(
@@ -102,7 +104,7 @@ def facts() -> Facts:
         gid=os.getegid(),
         id_mapped=_mapped(_read("/proc/self/uid_map"), os.geteuid())
         and _mapped(_read("/proc/self/gid_map"), os.getegid()),
-        chrooted="/" not in mounts,
+        chrooted="/" not in system.mount_points(mounts),
         seccomp=int(status.get("Seccomp", "0")),
         no_new_privs=status.get("NoNewPrivs", "0").strip() == "1",
         cap_eff=int(status.get("CapEff", "0"), 16),
@@ -111,9 +113,8 @@ def facts() -> Facts:
         userns_clone=_number("/proc/sys/kernel/unprivileged_userns_clone"),
         apparmor_userns=_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
         lsm_label=_read("/proc/self/attr/current").strip("\0\n "),
-        overmounts=tuple(
-            point for point in mounts if point.startswith("/proc/") and not point.startswith(_PROC_MOUNT_POINTS)
-        ),
+        overmounts=system.masks(mounts),
+        inside_roots=system.inside_roots(),
         container=_container(),
         mount_errno=answers[0],
         umount_errno=answers[1],
@@ -128,11 +129,6 @@ def _container() -> str:
         return "docker"
     found = re.search(r"(docker|libpod|containerd|kubepods|lxc)[-/]", _read("/proc/1/cgroup"))
     return found.group(1) if found else ""
-
-
-def _mount_points(mountinfo: str) -> tuple[str, ...]:
-    points = (line.split(" ")[4] for line in mountinfo.splitlines() if line.count(" ") > 4)  # noqa: PLR2004 - proc(5)
-    return tuple(re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal.group(1), 8)), point) for point in points)
 
 
 def _mapped(id_map: str, number: int) -> bool:
@@ -217,7 +213,7 @@ def blockers(facts: Facts, *, container_cure: str = "") -> tuple[Finding, ...]:
         found.append(_seccomp(facts, container_cure))
     if "(enforce)" in facts.lsm_label:
         found.append(_apparmor(facts, container_cure))
-    if facts.overmounts:
+    if facts.overmounts and not facts.inside_roots:
         found.append(_masked_proc(facts, container_cure))
     if facts.uid == 0 and (facts.container or not facts.has(CAP_SETFCAP)):
         found.append(_root(facts, container_cure))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from hermit.bwrap import argv, cover
+from hermit.bwrap.system import Ground
 from hermit.domain.bind import contains
 from hermit.domain.network import Network
 from hermit.domain.record import Record
+from hermit.errors import SandboxError
 from hermit.relay import Orders
 
 if TYPE_CHECKING:
@@ -37,6 +39,11 @@ SETTINGS = (
     "/proc/sys/fs/binfmt_misc/register",
     "/proc/sysrq-trigger",
 )
+# What a record says of a sandbox inside a sandbox that root started.
+LENT = (
+    "proc: lent read-only by the sandbox around this one, whose processes show their names, arguments and sockets there",
+    "cgroup: the namespace of the sandbox around this one",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +60,7 @@ class Prepared:
         python: The interpreter.
         search: What has to be on ``sys.path`` inside beyond what the interpreter finds by itself.
         granted: The sources of what the sandbox grants, held open.
+        ground: What it stands on.
     """
 
     sandbox: Sandbox
@@ -64,11 +72,12 @@ class Prepared:
     python: Python
     search: tuple[str, ...] = ()
     granted: tuple[Grant, ...] = ()
+    ground: Ground = field(default_factory=Ground)
 
     def orders(self, *, pids: int | None, processors: Iterable[int] = ()) -> Orders:
         """What the relay is told; ``pids`` is the bound it sets itself, ``None`` where a group holds it."""
         sandbox = self.sandbox
-        outer = [name for name in argv.NAMESPACES if name != "net" or sandbox.network is Network.ISOLATED]
+        outer = [name for name in argv.NAMESPACES if name not in self._shared]
         # A bind may show a secret under another name than its own.
         probes = dict.fromkeys(name for path in sandbox.probes for name in (path, sandbox.paths.inside(path)))
         checks: dict[str, Any] = {
@@ -82,6 +91,8 @@ class Prepared:
             "ports": list(self.reached.ports),
             "sockets": self._foreign_sockets(),
             "settings": list(SETTINGS),
+            **({"lent_proc": self.ground.lent} if self.ground.lent else {}),
+            **({"root": True} if self.ground.root else {}),
         }
         return Orders(
             env=self.env,
@@ -105,6 +116,12 @@ class Prepared:
             if last.get(grant.bind.target) == argv.Show(grant.bind)
         ]
 
+    @property
+    def _shared(self) -> tuple[str, ...]:
+        """The namespaces that this sandbox does not have for itself."""
+        opened = ("net",) if self.sandbox.network is Network.OPEN else ()
+        return (*opened, *self.ground.shared)
+
     def _foreign_sockets(self) -> list[str]:
         """Socket files that lead to the host's own services, but for those that were granted."""
         granted = [bind.target for bind in self.sandbox.mounts]
@@ -123,7 +140,7 @@ class Prepared:
             network=self.sandbox.network.value,
             reaches=self.reached.lines,
             limits=self.sandbox.limits.held(pids=pids, memory=memory),
-            warnings=(*unknown, *self.reached.warnings),
+            warnings=(*unknown, *self.reached.warnings, *(LENT if self.ground.lent else ())),
         )
 
 
@@ -152,3 +169,21 @@ def variables(sandbox: Sandbox, environ: Mapping[str, str], *, path: str) -> dic
     fixed = {"PATH": path, "HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8", "USER": "hermit"}  # noqa: S108
     passed = {name: value for name, value in environ.items() if sandbox.passes(name)}
     return {**fixed, **passed, **dict(sandbox.env)}
+
+
+def refuse_read_only(sandbox: Sandbox) -> None:
+    """Refuses a grant for writing where nobody can write: the command would meet it as a riddle of the kernel's.
+
+    Raises:
+        SandboxError: The first path that lies on something read-only.
+    """
+    for bind in sandbox.mounts:
+        if not bind.writable or not (os.path.isdir(bind.source) or os.path.isfile(bind.source)):
+            continue  # a socket or a device takes what is written to it wherever it lies
+        if os.statvfs(bind.source).f_flag & os.ST_RDONLY:
+            raise SandboxError(
+                f"{bind.source} is read-only here, and cannot be shown writable",
+                where=f"the {sandbox.role} sandbox",
+                cause="read-only source",
+                cure="declare it for reading; inside a sandbox, let that one grant it for writing first",
+            )

@@ -144,10 +144,17 @@ def path_inside(python: Python) -> str:
     return ":".join(dict.fromkeys([*own, "/usr/local/bin", "/usr/bin", "/bin"]))
 
 
-def search_path(python: Python, packages: Iterable[Package] = ()) -> tuple[str, ...]:
+def search_path(python: Python, packages: Iterable[Package] = (), *, framework: bool = False) -> tuple[str, ...]:
     """What has to be on ``sys.path`` inside beyond what the interpreter finds by itself: for a worker, or ``PYTHONPATH``."""
     user = [python.user_site] if python.user_site in python.sites else []
-    return tuple(dict.fromkeys([*(path for package in packages for path in package.search), *user]))
+    own = [os.path.dirname(python.package)] if framework and not _installed(python) else []
+    return tuple(dict.fromkeys([*(path for package in packages for path in package.search), *user, *own]))
+
+
+def _installed(python: Python) -> bool:
+    """Whether the interpreter finds the package that runs it by itself: in a site directory, or as an editable one."""
+    added, mapped = _beside(python.sites)
+    return os.path.dirname(python.package) in (*python.sites, *added) or python.package in mapped.get("hermit", ())
 
 
 def visible(python: Python, path: str) -> bool:

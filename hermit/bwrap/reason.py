@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hermit.bwrap.cgroup import Counted
+from hermit.bwrap.watchdog import Crowd
 from hermit.domain.limits import Ended
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Evidence:
 
     counted: Counted = field(default_factory=Counted)
     alarmed: bool = False
-    strike: Strike | None = None
+    strike: Strike | Crowd | None = None
     full: tuple[str, ...] = ()
 
     @property
@@ -44,7 +45,7 @@ class Evidence:
 def reason(outcome: Outcome, limits: Limits, evidence: Evidence) -> Ended:
     """The bound that ended the command; an empty reason where none did, or none can be shown to have."""
     if evidence.strike is not None:
-        return Ended("memory", str(evidence.strike))
+        return Ended("pids" if isinstance(evidence.strike, Crowd) else "memory", str(evidence.strike))
     if outcome.timed_out:
         return Ended("wall", f"stopped after {outcome.wall_s:.1f} s{_met(evidence)}")
     if outcome.code == 0:

@@ -1,10 +1,12 @@
-"""The bound on a sandbox's memory where no control group can hold it: its processes are looked at, and ended.
+"""The bounds on a sandbox as a whole where no control group can hold them: its processes are looked at, and ended.
 
 Seen from the host, by the user who started the sandbox, without a privilege. A sample walks the processes below the
 sandbox's init by what ``/proc`` says of their children. First it adds up resident sizes, which are cheap to read and
 never too small; only where they pass the bound does it ask the kernel for the proportional sizes (``smaps_rollup``), in
 which memory that forks share counts once. Files in the sandbox's file systems in memory count where nothing has mapped
 them. What no process has mapped and no file system shows, such as a ``memfd`` that was only written, is not seen.
+
+It counts processes and threads too where it is asked to: the kernel's own bound on them spares root.
 
 No thread of its own: whoever watches the sandbox asks ``remaining`` and calls ``sample`` when it is time.
 """
@@ -59,6 +61,24 @@ class Strike:
 
 
 @dataclass(frozen=True)
+class Crowd:
+    """Why the watchdog ended a sandbox of too many processes.
+
+    Args:
+        count: Its processes and threads.
+        bound: How many it may have.
+        after_s: Seconds since the watch began.
+    """
+
+    count: int
+    bound: int
+    after_s: float
+
+    def __str__(self) -> str:
+        return f"{self.count} processes and threads of {self.bound} after {self.after_s:.1f} s"
+
+
+@dataclass(frozen=True)
 class Size:
     """The memory of one process in bytes: what only processes hold, and what lies in shared memory."""
 
@@ -76,19 +96,23 @@ class Watchdog:
     """The watch over one sandbox; used by one thread.
 
     Args:
-        bound_mb: What the sandbox may hold in MiB.
-        strike: Ends the sandbox; called once, when the bound has been passed.
+        bound_mb: What the sandbox may hold in MiB; ``None`` where something else bounds it.
+        strike: Ends the sandbox; called once, when a bound has been passed.
         scratch_mb: The size of its own file systems in memory in MiB, by which they are known; 0 where it has none.
+        pids: How many processes and threads it may have; ``None`` where something else bounds them.
     """
 
-    def __init__(self, bound_mb: int, strike: Callable[[], None], *, scratch_mb: int = 0) -> None:
-        self.struck: Strike | None = None
-        self._bound = bound_mb * MIB
+    def __init__(
+        self, bound_mb: int | None, strike: Callable[[], None], *, scratch_mb: int = 0, pids: int | None = None
+    ) -> None:
+        self.struck: Strike | Crowd | None = None
+        self._bound = None if bound_mb is None else bound_mb * MIB
+        self._pids = pids
         self._strike = strike
         self._scratch = scratch_mb * MIB
         self._root: int | None = None
         self._born = b""
-        self._held = 0
+        self._alert = False
         self._began = self._next = 0.0
 
     def watch(self, root: int) -> None:
@@ -118,30 +142,47 @@ class Watchdog:
             return
         self._look(self._root)
         spent = time.thread_time() - spent
-        pause = ALERT_S if self._held * 2 > self._bound else CALM_S
+        pause = ALERT_S if self._alert else CALM_S
         self._next = began + max(pause, min(spent / SHARE, LONGEST_S))
 
     def _look(self, root: int) -> None:
-        self._held, sizes, scratch = self._measure(root)
-        if self._held > self._bound:
+        self._alert = False
+        found = family(root)
+        if self._pids is not None:
+            count = sum(map(threads, found))
+            self._alert = count * 2 > self._pids
+            if count > self._pids:
+                self._end(Crowd(count, self._pids, time.monotonic() - self._began))
+                return
+        if self._bound is not None:
+            self._weigh(root, found, self._bound)
+
+    def _weigh(self, root: int, found: list[int], bound: int) -> None:
+        held, sizes, scratch = self._measure(root, found, bound)
+        self._alert |= held * 2 > bound
+        if held > bound:
             # Who ends between two readings leaves its part of what they shared to the other, and counts in both.
-            self._held, sizes, scratch = self._measure(root)
-        if self._held <= self._bound:
+            held, sizes, scratch = self._measure(root, family(root), bound)
+        if held <= bound:
             return
         largest = sorted(sizes, key=lambda size: size.whole, reverse=True)[:LARGEST]
-        self.struck = Strike(
-            sum_mb=self._held / MIB,
-            bound_mb=self._bound // MIB,
+        strike = Strike(
+            sum_mb=held / MIB,
+            bound_mb=bound // MIB,
             after_s=time.monotonic() - self._began,
             largest=tuple((size.pid, name_of(size.pid), size.whole / MIB) for size in largest),
             scratch_mb=scratch / MIB,
         )
+        self._end(strike)
+
+    def _end(self, why: Strike | Crowd) -> None:
+        self.struck = why
         self._root = None
         self._strike()
 
-    def _measure(self, root: int) -> tuple[int, list[Size], int]:
+    def _measure(self, root: int, found: list[int], bound: int) -> tuple[int, list[Size], int]:
         scratch = scratch_used(root, size=self._scratch) if self._scratch else 0
-        sizes = measured(family(root), scratch, bound=self._bound)
+        sizes = measured(found, scratch, bound=bound)
         return total(sizes, scratch), sizes, scratch
 
 
@@ -176,6 +217,14 @@ def family(root: int) -> list[int]:
         found.append(pid)
         ahead += _children(pid)
     return found
+
+
+def threads(pid: int) -> int:
+    """How many threads a process has, 0 when it is gone."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/task"))
+    except OSError:
+        return 0
 
 
 def resident(pid: int) -> Size | None:
@@ -217,10 +266,10 @@ def name_of(pid: int) -> str:
 
 def _children(pid: int) -> list[int]:
     try:
-        threads = os.listdir(f"/proc/{pid}/task")
+        own = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return []
-    return [int(child) for thread in threads for child in _read(f"/proc/{pid}/task/{thread}/children").split()]
+    return [int(child) for thread in own for child in _read(f"/proc/{pid}/task/{thread}/children").split()]
 
 
 def _birth(pid: int) -> bytes:

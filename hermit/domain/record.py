@@ -34,7 +34,7 @@ class Record:
         network: ``isolated`` or ``open``.
         reaches: What an isolated network reaches: forwards as ``port -> service``, and the allowed hosts.
         limits: Each bound with the mechanism that holds it.
-        warnings: What could not be done as it was asked for, and weakens nothing.
+        warnings: What could not be done as it was asked for, or not as it is done elsewhere.
         checks: What was tried from inside, in order.
         ended: How it ended, in a few words; empty while it runs.
         empty: Whether the process namespace was seen empty at the end.

@@ -61,8 +61,12 @@ def parent_of(pid: str) -> int | None:
 
 
 def signal_all(number: int) -> None:
-    """Sends a signal to every descendant; one that ended meanwhile is no error."""
-    for pid in descendants():
+    """Sends a signal to every descendant; one that ended meanwhile is no error.
+
+    An init's are all that its namespace holds, and the kernel knows them at once: ``/proc`` may be the one of a sandbox
+    around this one, and have other numbers for them.
+    """
+    for pid in [-1] if os.getpid() == 1 else descendants():
         try:
             os.kill(pid, number)
         except (ProcessLookupError, PermissionError):  # it ended, or became another user's: unconfined only

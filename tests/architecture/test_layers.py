@@ -31,7 +31,7 @@ FREE = ("hermit", "hermit.__version__")
 STANDARD_ONLY = ("domain", "bwrap", "sandbox", "inside", "relay", "bundle", "clock", "signals", "unconfined")
 EXCEPTIONS: dict[tuple[str, str], str] = {}
 # What the standard library has, and what the relay calls its own neighbours by.
-INSIDE_OWN = ("checks", "command", "family", "forward", "limits", "network", "relay")
+INSIDE_OWN = ("around", "checks", "command", "family", "forward", "limits", "network", "relay")
 
 
 def part_of(name: str) -> str:

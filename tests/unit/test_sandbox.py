@@ -236,6 +236,20 @@ def test_an_argument_longer_than_the_kernel_takes_is_refused_before_the_start_an
     assert records == []
 
 
+def test_the_front_door_hides_what_its_caller_hides_beside_what_it_was_told_to():
+    given = Sandbox(hide=("own",))
+    assert sandboxes.with_hidden(given, "").hide == ("own",)
+    assert sandboxes.with_hidden(given, "bench.scoring, own").hide == ("own", "bench.scoring")
+
+
+def test_a_variable_that_holds_no_names_is_refused_by_its_own(monkeypatch, tmp_path, capfd):
+    path = tmp_path / "spec.json"
+    path.write_text("{}")
+    monkeypatch.setenv("HA_SANDBOX_HIDE", "../x")
+    assert sandboxes.main([str(path), "--", "true"]) == 125
+    assert "HA_SANDBOX_HIDE: hide takes names of modules" in capfd.readouterr().err
+
+
 WITHOUT_STREAMS = """
 import sys
 from hermit import sandbox as sandboxes

@@ -12,6 +12,7 @@ from hermit.bwrap.argv import (
     MOST_ARGUMENTS,
     Empty,
     File,
+    Filter,
     Kernel,
     Link,
     Scratch,
@@ -112,6 +113,23 @@ def test_an_open_network_is_the_only_thing_that_is_shared_and_only_when_asked_fo
     closed, opened = spelled(Sandbox()), spelled(Sandbox(network=Network.OPEN))
     assert [word for word in closed if word not in opened] == ["--unshare-net"]
     assert not [word for word in opened if word not in closed]
+
+
+def test_a_sandbox_inside_one_that_keeps_control_groups_to_itself_asks_for_every_other_namespace():
+    plan_ = plan(Sandbox())
+    shared = options(Sandbox(), plan_, status=9, texts=TEXTS, shared=("cgroup",))
+    assert [word for word in spelled(Sandbox()) if word not in shared] == ["--unshare-cgroup"]
+
+
+def test_what_lies_at_proc_and_dev_comes_before_everything_that_is_granted():
+    kernel = (Show(Bind("/proc", "/proc")), Kernel("dev"), Filter(b"program"))
+    made = operations(TASK, system=SYSTEM, python=PYTHON, kernel=kernel)
+    at = made.index(kernel[0])
+    assert made[at : at + 3] == kernel
+    assert at == len(SYSTEM)
+    words = options(TASK, made, status=9, texts={**TEXTS, "seccomp": 11})
+    assert words[words.index("--seccomp") + 1] == "11"
+    assert "--proc" not in words
 
 
 def test_the_user_inside_is_never_root_and_holds_no_capability():

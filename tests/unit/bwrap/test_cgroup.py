@@ -8,7 +8,7 @@ import pytest
 
 from hermit.bwrap import cgroup
 from hermit.bwrap.cgroup import Counted, Group, sweep
-from hermit.domain.limits import Limits
+from hermit.domain.limits import WATCHDOG, Limits
 
 MIB = 1 << 20
 PIDS_ALONE = Limits(memory_mb=None)
@@ -73,7 +73,7 @@ def test_a_user_who_may_make_groups_bounds_memory_by_one_and_processes_by_their_
 def test_where_no_group_can_be_made_none_bounds_memory(places, monkeypatch):
     monkeypatch.setattr(cgroup, "_parents", lambda _: [])
     group = Group.make(LIMITS, pids=7)
-    assert (group.memory, group.pids, group.pids_held_by) == ("", "", cgroup.NO_PIDS)
+    assert (group.memory, group.pids, group.pids_held_by) == ("", "", WATCHDOG)
 
 
 def test_a_bound_on_memory_that_cannot_be_written_leaves_no_group(places, monkeypatch):
@@ -212,12 +212,14 @@ def test_two_groups_never_share_a_directory(hierarchy):
 
 
 @pytest.mark.parametrize("place", ["missing", "file"])
-def test_root_without_a_place_for_a_group_is_told_that_nothing_holds_the_bound(hierarchy, monkeypatch, place):
+def test_root_without_a_place_for_a_group_is_told_that_the_watchdog_has_to_hold_the_bound(
+    hierarchy, monkeypatch, place
+):
     (hierarchy / "file").touch()
     monkeypatch.setattr(cgroup, "_parents", lambda _: [str(hierarchy / place)])
     group = Group.make(PIDS_ALONE, pids=7)
     assert not group.pids
-    assert group.pids_held_by.startswith("nothing")
+    assert group.pids_held_by == WATCHDOG
 
 
 def test_a_group_that_a_killed_host_left_behind_is_removed_by_the_next_start(places):

@@ -77,8 +77,8 @@ def test_everything_is_let_go_in_the_end_and_after_a_failure(tree):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("none", "none does not exist on this machine"),
-        ("file/below", "file/below does not exist on this machine"),
+        ("none", "none does not exist here"),
+        ("file/below", "file/below does not exist here"),
         ("dangling", "dangling is a link that leads nowhere"),
         ("circle", "circle cannot be looked up: Too many levels of symbolic links"),
     ],

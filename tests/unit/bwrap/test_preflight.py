@@ -109,6 +109,7 @@ FIT_PLACES = [
     FIT,
     replace(FIT, seccomp=2, no_new_privs=True, container="docker"),
     replace(FIT, uid=0, cap_eff=ALL_CAPS),
+    replace(FIT, overmounts=("/proc/irq", "/proc/sys"), inside_roots=True),
     replace(FIT, lsm_label="unconfined", apparmor_userns=0),
     replace(FIT, lsm_label="hermit (unconfined)", apparmor_userns=0),
     replace(UBUNTU, uid=0, cap_eff=ALL_CAPS),
@@ -194,11 +195,6 @@ def test_a_zero_limit_is_cured_by_name():
 )
 def test_an_id_is_mapped_where_a_line_of_the_map_holds_it(id_map, number, mapped):
     assert preflight._mapped(id_map, number) is mapped
-
-
-def test_mount_points_are_read_with_their_escapes():
-    mountinfo = "22 1 0:1 / / rw - ext4 x rw\n23 22 0:2 / /proc/a\\040b rw shared:1 - proc proc rw\nbroken\n"
-    assert preflight._mount_points(mountinfo) == ("/", "/proc/a b")
 
 
 def test_what_is_mounted_on_a_mount_point_of_proc_masks_nothing(monkeypatch):

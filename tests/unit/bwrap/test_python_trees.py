@@ -177,6 +177,28 @@ def test_the_users_site_directory_is_shown_alone_and_only_when_it_is_in_use(mach
     assert python.search_path(unused) == ()
 
 
+def test_hermit_itself_is_searched_for_where_it_is_shown_and_the_interpreter_does_not_find_it(machine):
+    base = machine.installation("opt/base")
+    apart = machine.describe(base)
+    assert python.search_path(apart, framework=True) == (machine.path("checkout"),)
+    assert python.search_path(apart) == ()
+    installed = machine.describe(base, package=f"{base}/{SITE}/hermit")
+    assert python.search_path(installed, framework=True) == ()
+    machine.file("checkout/hermit/__init__.py")
+    machine.file(f"opt/base/{SITE}/editable.pth", machine.path("checkout") + "\n")
+    assert python.search_path(machine.describe(base), framework=True) == ()
+
+
+@pytest.mark.parametrize("table", ["MAPPING", "NAMESPACES"])
+def test_hermit_as_an_editable_package_of_a_finder_is_found_by_the_interpreter(machine, table):
+    base = machine.installation("opt/base")
+    machine.file("checkout/hermit/__init__.py")
+    machine.file(
+        f"opt/base/{SITE}/__editable___x_finder.py", f"{table} = {{'hermit': {machine.path('checkout/hermit')!r}}}\n"
+    )
+    assert python.search_path(machine.describe(base), framework=True) == ()
+
+
 def test_an_environment_with_everything_in_it_is_shown_whole_and_its_sisters_are_not(machine):
     prefix = machine.installation("opt/conda")
     for name in ("conda-meta/history", "ssl/cert.pem", "qml/x", "share/x"):

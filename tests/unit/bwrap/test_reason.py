@@ -8,7 +8,7 @@ import pytest
 
 from hermit.bwrap.cgroup import Counted
 from hermit.bwrap.reason import Evidence, reason
-from hermit.bwrap.watchdog import Strike
+from hermit.bwrap.watchdog import Crowd, Strike
 from hermit.domain.command import Outcome
 from hermit.domain.limits import Ended, Limits
 
@@ -25,6 +25,7 @@ FORKS = Counted(forks_refused=3)
     ("outcome", "evidence", "name", "words"),
     [
         (KILLED, Evidence(strike=STRIKE), "memory", "210 MiB of 200"),
+        (KILLED, Evidence(strike=Crowd(count=21, bound=20, after_s=1)), "pids", "21 processes and threads of 20"),
         (KILLED, Evidence(counted=OOM), "memory", "1 processes killed by the kernel, peak 232 MiB, bound 200"),
         (FAILED, Evidence(counted=OOM), "memory", "1 processes killed"),
         (KILLED, Evidence(counted=Counted(at_bound=True, peak_mb=232), alarmed=True), "memory", "out of memory"),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import mmap
 import os
 import signal
+import threading
 import time
 
 import pytest
 
 from hermit.bwrap import watchdog
-from hermit.bwrap.watchdog import MIB, Size, Strike, Watchdog, family, measured, proportional, resident, total
+from hermit.bwrap.watchdog import MIB, Crowd, Size, Strike, Watchdog, family, measured, proportional, resident, total
 
 
 @pytest.fixture
@@ -147,7 +148,7 @@ def test_looking_takes_a_small_part_of_a_processor_and_happens_more_often_near_t
 ):
     watch = Watchdog(100, lambda: None)
     watch.watch(os.getpid())
-    watch._look = lambda _: setattr(watch, "_held", held_mb * MIB)
+    monkeypatch.setattr(watch, "_measure", lambda *_: (held_mb * MIB, [], 0))
     clock = iter([0.0, spent_s])
     monkeypatch.setattr(watchdog.time, "thread_time", lambda: next(clock))
     monkeypatch.setattr(watchdog.time, "monotonic", lambda: 1000.0)
@@ -159,10 +160,44 @@ def test_memory_that_was_counted_twice_while_a_process_ended_is_measured_again(m
     watch = Watchdog(100, lambda: pytest.fail("it held less"))
     watch.watch(os.getpid())
     measures = iter([(150 * MIB, [], 0), (90 * MIB, [], 0)])
-    monkeypatch.setattr(watch, "_measure", lambda _: next(measures))
+    monkeypatch.setattr(watch, "_measure", lambda *_: next(measures))
     watch.sample()
     assert watch.struck is None
     assert next(measures, None) is None
+
+
+def test_a_sandbox_of_too_many_processes_and_threads_is_struck_once_with_the_evidence(fork):
+    def threads():
+        started = [threading.Thread(target=time.sleep, args=(60,), daemon=True) for _ in range(5)]
+        for thread in started:
+            thread.start()
+
+    pid, strikes = fork(threads), []
+    for most in (6, 5):
+        watch = Watchdog(None, lambda: strikes.append(pid), pids=most)
+        watch.watch(pid)
+        watch.sample()
+        watch.sample()
+        assert len(strikes) == (most == 5)
+    assert isinstance(watch.struck, Crowd)
+    assert str(watch.struck).startswith("6 processes and threads of 5 after ")
+
+
+def test_more_than_half_of_the_processes_it_may_have_are_looked_at_more_often(monkeypatch):
+    watch = Watchdog(None, lambda: None, pids=10)
+    monkeypatch.setattr(watchdog, "family", lambda _: [os.getpid()])
+    monkeypatch.setattr(watchdog.time, "thread_time", lambda: 0.0)
+    monkeypatch.setattr(watchdog.time, "monotonic", lambda: 1000.0)
+    for count, pause_s in ((5, 0.1), (6, 0.05)):
+        monkeypatch.setattr(watchdog, "threads", lambda _, count=count: count)
+        watch.watch(os.getpid())
+        watch.sample()
+        assert watch.remaining() == pytest.approx(pause_s)
+        assert watch.struck is None
+
+
+def test_a_process_that_is_gone_has_no_threads():
+    assert watchdog.threads(4194305) == 0
 
 
 def test_files_in_memory_count_whether_a_process_has_mapped_them_or_not():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -27,3 +28,26 @@ def inside(monkeypatch):
     yield load
     for module in own & set(sys.modules):
         del sys.modules[module]
+
+
+@pytest.fixture
+def child():
+    """Runs a function in a child and returns what it wrote there."""
+
+    def run(function):
+        reader, writer = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.write(writer, repr(function()).encode())
+            except BaseException as error:  # noqa: BLE001 - the parent shows it
+                os.write(writer, f"{type(error).__name__}: {error}".encode())
+            finally:
+                os._exit(0)
+        os.close(writer)
+        with os.fdopen(reader) as file:
+            said = file.read()
+        os.waitpid(pid, 0)
+        return said
+
+    return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import errno
 import os
 
@@ -293,3 +294,17 @@ def test_every_planned_check_is_made_and_says_what_it_saw(checks):
     made = checks.run(orders)
     assert [name for name, _, _ in made] == [name for name, _, _ in checks.plan(orders)]
     assert all(detail for _, _, detail in made)
+
+
+def test_a_control_group_namespace_that_only_the_kernel_refuses_is_found(checks, child):
+    # Without a filter it says that a capability is missing, which a namespace of users would give.
+    passed, seen = ast.literal_eval(child(checks.control_groups))
+    assert passed is False
+    assert seen in ("Operation not permitted", "one was made")
+
+
+def test_a_control_group_namespace_is_tried_only_where_root_is_meant(checks):
+    names = {name for name, _, _ in checks.plan({**ORDERS, **ASKED})}
+    assert "no control group namespace" not in names
+    rooted = {name for name, _, _ in checks.plan({**ORDERS, **ASKED, "root": True})}
+    assert rooted - names == {"no control group namespace"}

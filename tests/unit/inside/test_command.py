@@ -7,33 +7,11 @@ import os
 import signal
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
 JOB = {"argv": ["prog", "x"], "worker": "", "cwd": "/grant"}
-
-
-@pytest.fixture
-def child():
-    """Runs a function in a child and returns what it wrote there."""
-
-    def run(function):
-        reader, writer = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            try:
-                os.write(writer, repr(function()).encode())
-            except BaseException as error:  # noqa: BLE001 - the parent shows it
-                os.write(writer, f"{type(error).__name__}: {error}".encode())
-            finally:
-                os._exit(0)
-        os.close(writer)
-        with os.fdopen(reader) as file:
-            said = file.read()
-        os.waitpid(pid, 0)
-        return said
-
-    return run
 
 
 @pytest.mark.parametrize(
@@ -139,6 +117,27 @@ def test_orphans_are_adopted_found_ended_and_reaped(inside, child):
 
 def test_ending_nothing_ends_at_once(inside, child):
     assert child(inside("family").end_all) == "None"
+
+
+def test_an_init_signals_everybody_in_its_namespace_whatever_proc_shows(inside, monkeypatch):
+    family, sent = inside("family"), []
+    monkeypatch.setattr(family, "descendants", lambda: [7, 8])
+    for own, expected in ((5, [(7, 15), (8, 15)]), (1, [(-1, 15)])):
+        kernel = SimpleNamespace(getpid=lambda own=own: own, kill=lambda *given: sent.append(given))
+        monkeypatch.setattr(family, "os", kernel)
+        family.signal_all(15)
+        assert sent == expected
+        sent.clear()
+
+
+def test_an_init_that_is_alone_has_nobody_to_signal(inside, monkeypatch):
+    family = inside("family")
+
+    def nobody(*_):
+        raise ProcessLookupError
+
+    monkeypatch.setattr(family, "os", SimpleNamespace(getpid=lambda: 1, kill=nobody))
+    family.signal_all(9)
 
 
 def test_a_process_that_is_gone_has_no_parent(inside):
