@@ -1,7 +1,8 @@
 """What the start of a Python program costs in our sandbox, against raw bubblewrap with the same mounts and a bare process.
 
-Medians of interleaved starts. Prints a line with the ratios, and a line `nested` with those of a sandbox inside a
-sandbox: a program that stays in an outer sandbox, ours or raw bubblewrap, starts an inner one of the same kind.
+Medians of interleaved starts. Prints a line with the ratios for each of: a plain sandbox; one with forty more binds;
+one with the allowlist proxy, against the same raw bubblewrap without any; and a sandbox inside a sandbox, where a
+program that stays in an outer one, ours or raw bubblewrap, starts an inner one of the same kind.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hermit import sandbox as sandboxes
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 SANDBOX = Sandbox(role="bench", framework=True)
+WITH_PROXY = replace(SANDBOX, allowed_hosts=("api.example.com",))
+BINDS = 40
 OUTER = Sandbox(role="bench", framework=True, read=(os.path.abspath(__file__),))
 
 
@@ -40,6 +45,14 @@ def mounts(sandbox: Sandbox) -> tuple[argv.Operation, ...]:
         kernel=system.kernel(system.ground()),
     )
     return tuple(operation for operation in plan if not isinstance(operation, argv.Handed))
+
+
+def with_binds(directory: str) -> Sandbox:
+    """A sandbox that shows forty directories more."""
+    paths = [os.path.join(directory, str(number)) for number in range(BINDS)]
+    for path in paths:
+        os.mkdir(path)
+    return replace(SANDBOX, read=tuple(paths))
 
 
 def raw(plan: tuple[argv.Operation, ...], program: tuple[str, ...]) -> None:
@@ -59,9 +72,9 @@ def options(plan: tuple[argv.Operation, ...]) -> Iterator[tuple[tuple[str, ...],
         os.close(writer)
 
 
-def ours(place: sandboxes.Place, program: tuple[str, ...]) -> None:
+def ours(place: sandboxes.Place, program: tuple[str, ...], sandbox: Sandbox = SANDBOX) -> None:
     """One start of our sandbox, with relay, checks and record."""
-    outcome = place.run(SANDBOX, Command(argv=program), keep=lambda _: None)
+    outcome = place.run(sandbox, Command(argv=program), keep=lambda _: None)
     assert outcome.code == 0, outcome
 
 
@@ -147,13 +160,29 @@ def main() -> None:
     if given.stay:
         stay(given.stay, program)
         return
-    place, plan = sandboxes.preflight(), mounts(SANDBOX)
-    ways: dict[str, Callable[[], float]] = {
-        "bare": lambda: milliseconds(lambda: subprocess.run(program, check=True) and None),
-        "bubblewrap": lambda: milliseconds(lambda: raw(plan, program)),
-        "hermit": lambda: milliseconds(lambda: ours(place, program)),
-    }
-    print(f"start of python3 -c pass, {given.starts} times each: {line(interleaved(ways, given.starts))}")
+    place = sandboxes.preflight()
+
+    def against_raw(sandbox: Sandbox) -> dict[str, Callable[[], float]]:
+        plan = mounts(sandbox)
+        return {
+            "bubblewrap": lambda: milliseconds(lambda: raw(plan, program)),
+            "hermit": lambda: milliseconds(lambda: ours(place, program, sandbox)),
+        }
+
+    def bare() -> None:
+        subprocess.run(program, check=True)
+
+    with tempfile.TemporaryDirectory(prefix="hermit-bench-") as directory:
+        kinds = {
+            "start of python3 -c pass": {"bare": lambda: milliseconds(bare), **against_raw(SANDBOX)},
+            f"the same with {BINDS} more binds": against_raw(with_binds(directory)),
+            "the same with the allowlist proxy": {
+                **against_raw(SANDBOX),
+                "hermit": lambda: milliseconds(lambda: ours(place, program, WITH_PROXY)),
+            },
+        }
+        for name, ways in kinds.items():
+            print(f"{name}, {given.starts} times each: {line(interleaved(ways, given.starts))}")
     with nested("bubblewrap", program[0]) as raw_in_raw, nested("hermit", program[0]) as ours_in_ours:
         medians = interleaved({"bubblewrap": raw_in_raw, "hermit": ours_in_ours}, given.starts)
     print(f"nested, a sandbox inside a sandbox of its own kind, {given.starts} times each: {line(medians)}")
