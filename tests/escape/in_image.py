@@ -47,6 +47,12 @@ NOT_IN_THE_IMAGE = {
     "test_forgery.py::test_a_command_cannot_speak_for_the_relay_by[taking_its_socket]": NO_CALL,
     "test_checks_planted.py::test_a_way_out_is_noticed": NO_NETWORK,
     "test_terminal_and_listing.py::test_the_attack_on_the_terminal_works_for_a_process_outside": NO_ROOT,
+    "test_nesting.py::test_a_read_only_path_cannot_be_mounted_writable_by_the_root_of_a_namespace": NO_CALL,
+    "test_nesting.py::test_what_the_outer_sandbox_hides_stays_hidden_inside[by the kernel]": NO_CALL,
+    "test_nesting.py::test_a_longer_list_of_hosts_inside_reaches_no_further_than_the_outer_one": NO_NETWORK,
+    "test_nesting_in_roots.py::test_a_process_of_the_outer_sandbox_is_seen_and_cannot_be_reached": NO_ROOT,
+    "test_nesting_in_roots.py::test_a_lent_proc_that_can_be_written_is_noticed": NO_ROOT,
+    "test_nesting_in_roots.py::test_an_inner_sandbox_among_the_processes_of_the_outer_one_is_noticed": NO_ROOT,
 }
 
 

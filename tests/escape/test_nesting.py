@@ -217,7 +217,9 @@ def answers(field):
     return path
 
 
-@pytest.mark.parametrize("source", [UNHIDE, UNCOVER], ids=["by another sandbox", "by the kernel"])
+@pytest.mark.parametrize(
+    "source", [pytest.param(UNHIDE, id="by another sandbox"), pytest.param(UNCOVER, id="by the kernel")]
+)
 def test_what_the_outer_sandbox_hides_stays_hidden_inside(field, task, answers, monkeypatch, source):
     hiding = task(hide=("answers",))
     assert field.attack(source, answers, sandbox=hiding) is False
