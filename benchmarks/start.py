@@ -1,14 +1,18 @@
 """What the start of a Python program costs in our sandbox, against raw bubblewrap with the same mounts and a bare process.
 
-Medians of interleaved starts, in one process. Prints one line with the ratios.
+Medians of interleaved starts. Prints a line with the ratios, and a line `nested` with those of a sandbox inside a
+sandbox: a program that stays in an outer sandbox, ours or raw bubblewrap, starts an inner one of the same kind.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import statistics
 import subprocess
+import sys
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -17,30 +21,39 @@ from hermit.bwrap import argv, system
 from hermit.bwrap import python as shown_python
 from hermit.domain.command import Command
 from hermit.domain.sandbox import Sandbox
+from hermit.relay import Streams
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 SANDBOX = Sandbox(role="bench", framework=True)
+OUTER = Sandbox(role="bench", framework=True, read=(os.path.abspath(__file__),))
 
 
-def mounts() -> tuple[argv.Operation, ...]:
+def mounts(sandbox: Sandbox) -> tuple[argv.Operation, ...]:
     """What our sandbox mounts."""
     python = shown_python.current()
     plan = argv.operations(
-        SANDBOX,
-        system=system.operations(SANDBOX.network),
+        sandbox,
+        system=system.operations(sandbox.network),
         python=shown_python.operations(python, framework=True),
+        kernel=system.kernel(system.ground()),
     )
-    return tuple(operation for operation in plan if not isinstance(operation, argv.File))
+    return tuple(operation for operation in plan if not isinstance(operation, argv.Handed))
 
 
 def raw(plan: tuple[argv.Operation, ...], program: tuple[str, ...]) -> None:
     """One start of raw bubblewrap."""
+    with options(plan) as (words, status):
+        subprocess.run(["bwrap", *words, "--", *program], check=True, pass_fds=[status])
+
+
+@contextlib.contextmanager
+def options(plan: tuple[argv.Operation, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Bubblewrap's options for a plan, and the descriptor it reports on."""
     reader, writer = os.pipe()
     try:
-        options = argv.options(SANDBOX, plan, status=writer, texts={})
-        subprocess.run(["bwrap", *options, "--", *program], check=True, pass_fds=[writer])
+        yield argv.options(SANDBOX, plan, status=writer, texts={}, shared=system.ground().shared), writer
     finally:
         os.close(reader)
         os.close(writer)
@@ -59,29 +72,105 @@ def milliseconds(work: Callable[[], None]) -> float:
     return (time.perf_counter() - began) * 1000
 
 
+def stay(kind: str, program: tuple[str, ...]) -> None:
+    """The program in an outer sandbox: for each line it reads it starts an inner one, and says how long that took."""
+    if kind == "hermit":
+        place = sandboxes.preflight()
+
+        def work() -> None:
+            ours(place, program)
+    else:
+        plan = mounts(SANDBOX)
+
+        def work() -> None:
+            raw(plan, program)
+
+    for _ in sys.stdin:
+        print(milliseconds(work), flush=True)
+
+
+@contextlib.contextmanager
+def nested(kind: str, executable: str) -> Iterator[Callable[[], float]]:
+    """Something that says how long the start of an inner sandbox takes, asked of a program in an outer one."""
+    there, here = (os.pipe() for _ in range(2))
+    words = (executable, OUTER.read[0], "--stay", kind)
+    with contextlib.ExitStack() as ends:
+        # Who runs the outer sandbox closes its ends of both pipes, so that its end is seen.
+        run = outer_of_ours if kind == "hermit" else outer_of_bubblewrap
+        thread = threading.Thread(target=run, args=(words, there[0], here[1]))
+        thread.start()
+        ends.callback(thread.join)
+        questions = ends.enter_context(open(there[1], "w", encoding="ascii"))
+        answers = ends.enter_context(open(here[0], encoding="ascii"))
+
+        def ask() -> float:
+            questions.write("\n")
+            questions.flush()
+            return float(answers.readline())
+
+        yield ask
+
+
+def outer_of_ours(words: tuple[str, ...], stdin: int, stdout: int) -> None:
+    """A sandbox of ours around a program, to its end."""
+    try:
+        streams = Streams(stdin=stdin, stdout=stdout)
+        sandboxes.preflight().run(OUTER, Command(argv=words), keep=lambda _: None, streams=streams)
+    finally:
+        os.close(stdin)
+        os.close(stdout)
+
+
+def outer_of_bubblewrap(words: tuple[str, ...], stdin: int, stdout: int) -> None:
+    """Raw bubblewrap around a program, to its end; it finds Hermit, for it has to know what to mount."""
+    found = os.path.dirname(shown_python.current().package)
+    try:
+        with options(mounts(OUTER)) as (spelled, status):
+            whole = ["bwrap", *spelled, "--setenv", "PYTHONPATH", found, "--", *words]
+            subprocess.run(whole, stdin=stdin, stdout=stdout, pass_fds=[status], check=True)
+    finally:
+        os.close(stdin)
+        os.close(stdout)
+
+
+def interleaved(ways: dict[str, Callable[[], float]], starts: int) -> dict[str, float]:
+    """The median of each way, in milliseconds; the first time of each does not count."""
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for ask in ways.values():
+        ask()
+    for _ in range(starts):
+        for name, ask in ways.items():
+            times[name].append(ask())
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def line(medians: dict[str, float]) -> str:
+    """The medians in words, each with its ratio to raw bubblewrap."""
+    return ", ".join(
+        f"{name} {value:.1f} ms ({value / medians['bubblewrap']:.2f} x bubblewrap)" for name, value in medians.items()
+    )
+
+
 def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--starts", type=int, default=60)
+    parser.add_argument("--stay", choices=("hermit", "bubblewrap"), help=argparse.SUPPRESS)
     given = parser.parse_args()
-    place, plan = sandboxes.preflight(), mounts()
     program = (shown_python.current().executable, "-c", "pass")
-    ways: dict[str, Callable[[], None]] = {
-        "bare": lambda: subprocess.run(program, check=True) and None,
-        "bubblewrap": lambda: raw(plan, program),
-        "hermit": lambda: ours(place, program),
+    if given.stay:
+        stay(given.stay, program)
+        return
+    place, plan = sandboxes.preflight(), mounts(SANDBOX)
+    ways: dict[str, Callable[[], float]] = {
+        "bare": lambda: milliseconds(lambda: subprocess.run(program, check=True) and None),
+        "bubblewrap": lambda: milliseconds(lambda: raw(plan, program)),
+        "hermit": lambda: milliseconds(lambda: ours(place, program)),
     }
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for work in ways.values():
-        work()
-    for _ in range(given.starts):
-        for name, work in ways.items():
-            times[name].append(milliseconds(work))
-    medians = {name: statistics.median(values) for name, values in times.items()}
-    words = [
-        f"{name} {value:.1f} ms ({value / medians['bubblewrap']:.2f} x bubblewrap)" for name, value in medians.items()
-    ]
-    print(f"start of python3 -c pass, {given.starts} times each: {', '.join(words)}")
+    print(f"start of python3 -c pass, {given.starts} times each: {line(interleaved(ways, given.starts))}")
+    with nested("bubblewrap", program[0]) as raw_in_raw, nested("hermit", program[0]) as ours_in_ours:
+        medians = interleaved({"bubblewrap": raw_in_raw, "hermit": ours_in_ours}, given.starts)
+    print(f"nested, a sandbox inside a sandbox of its own kind, {given.starts} times each: {line(medians)}")
 
 
 if __name__ == "__main__":
