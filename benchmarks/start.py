@@ -108,17 +108,11 @@ def nested(kind: str, executable: str) -> Iterator[Callable[[], float]]:
     there, here = (os.pipe() for _ in range(2))
     words = (executable, OUTER.read[0], "--stay", kind)
     with contextlib.ExitStack() as ends:
-        if kind == "hermit":
-            place, streams = sandboxes.preflight(), Streams(stdin=there[0], stdout=here[1])
-            run = threading.Thread(
-                target=lambda: place.run(OUTER, Command(argv=words), keep=lambda _: None, streams=streams)
-            )
-            run.start()
-            ends.callback(run.join)
-        else:
-            spelled, status = ends.enter_context(options(mounts(OUTER)))
-            run_raw = ["bwrap", *spelled, "--", *words]
-            ends.enter_context(subprocess.Popen(run_raw, stdin=there[0], stdout=here[1], pass_fds=[status]))
+        # Who runs the outer sandbox closes its ends of both pipes, so that its end is seen.
+        run = outer_of_ours if kind == "hermit" else outer_of_bubblewrap
+        thread = threading.Thread(target=run, args=(words, there[0], here[1]))
+        thread.start()
+        ends.callback(thread.join)
         questions = ends.enter_context(open(there[1], "w", encoding="ascii"))
         answers = ends.enter_context(open(here[0], encoding="ascii"))
 
@@ -128,8 +122,28 @@ def nested(kind: str, executable: str) -> Iterator[Callable[[], float]]:
             return float(answers.readline())
 
         yield ask
-    os.close(there[0])
-    os.close(here[1])
+
+
+def outer_of_ours(words: tuple[str, ...], stdin: int, stdout: int) -> None:
+    """A sandbox of ours around a program, to its end."""
+    try:
+        streams = Streams(stdin=stdin, stdout=stdout)
+        sandboxes.preflight().run(OUTER, Command(argv=words), keep=lambda _: None, streams=streams)
+    finally:
+        os.close(stdin)
+        os.close(stdout)
+
+
+def outer_of_bubblewrap(words: tuple[str, ...], stdin: int, stdout: int) -> None:
+    """Raw bubblewrap around a program, to its end; it finds Hermit, for it has to know what to mount."""
+    found = os.path.dirname(shown_python.current().package)
+    try:
+        with options(mounts(OUTER)) as (spelled, status):
+            whole = ["bwrap", *spelled, "--setenv", "PYTHONPATH", found, "--", *words]
+            subprocess.run(whole, stdin=stdin, stdout=stdout, pass_fds=[status], check=True)
+    finally:
+        os.close(stdin)
+        os.close(stdout)
 
 
 def interleaved(ways: dict[str, Callable[[], float]], starts: int) -> dict[str, float]:
