@@ -100,19 +100,26 @@ def spawn(
     )
 
 
+def processors() -> tuple[int, ...]:
+    """The processors that the calling thread may use, its own first: threads take theirs in turn."""
+    if not hasattr(_THREAD, "turn"):
+        _THREAD.turn = next(_TURNS)
+    allowed = sorted(os.sched_getaffinity(0))
+    own = _THREAD.turn % len(allowed)
+    return (*allowed[own:], *allowed[:own])
+
+
 @contextlib.contextmanager
-def on_one_processor() -> Iterator[set[int]]:
-    """Keeps the calling thread, and what it starts meanwhile, on one processor; gives those it may use otherwise.
+def on_one_processor() -> Iterator[None]:
+    """Keeps the calling thread, and what it starts meanwhile, on its own processor.
 
     The processes of a start take turns. Each that woke on another processor than the one before would first have to
     rouse that, which costs a tenth of all the attempts that a machine can make.
     """
     allowed = os.sched_getaffinity(0)
-    if not hasattr(_THREAD, "turn"):
-        _THREAD.turn = next(_TURNS)
-    os.sched_setaffinity(0, {sorted(allowed)[_THREAD.turn % len(allowed)]})
+    os.sched_setaffinity(0, {processors()[0]})
     try:
-        yield allowed
+        yield
     finally:
         os.sched_setaffinity(0, allowed)
 

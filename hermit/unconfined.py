@@ -66,6 +66,7 @@ class Unconfined:
             rlimits=sandbox.limits.set_inside(pids=None),
             checks={"confined": False},
             python=self.python,
+            processors=proc.processors()[: sandbox.limits.cpus],
         )
         record = Record(
             role=sandbox.role,

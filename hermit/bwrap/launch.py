@@ -99,15 +99,15 @@ class Bubblewrap:
         streams: Streams,
         cancel: int | None,
     ) -> Outcome:
-        limits = prepared.sandbox.limits
+        limits, processors = prepared.sandbox.limits, proc.processors()
         # bubblewrap, the relay and its listening thread count too; the bound is the command's.
         pids = None if limits.pids is None else limits.pids + OWN_PROCESSES
         with (
-            proc.on_one_processor() as processors,
+            proc.on_one_processor(),
             Group.make(limits, pids=pids) as group,
             reach.served(prepared.reached, environ) as server,
         ):
-            orders = prepared.orders(pids=None if group.pids else pids, processors=processors)
+            orders = prepared.orders(pids=None if group.pids else pids, processors=processors[: limits.cpus])
             record = prepared.record(
                 version=self.version, pids=group.pids_held_by, memory=MEMORY if group.memory else WATCHDOG
             )

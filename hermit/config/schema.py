@@ -136,6 +136,7 @@ class ResourcesConfig(Section):
 
     memory_mb: Count | None = Field(default=None, description="MiB the whole sandbox may hold.")
     file_mb: Count | None = Field(default=None, description="MiB each file may grow to.")
+    cpus: Count | None = Field(default=None, description="Processors the sandbox runs on.")
     cpu_s: Count | None = Field(default=None, description="Processor seconds each process may use.")
     pids: Count | None = Field(default=None, description="Processes and threads the sandbox may hold at once.")
     open_files: Count | None = Field(default=None, description="Files each process may hold open.")

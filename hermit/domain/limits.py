@@ -13,7 +13,7 @@ MOST = 1 << 42
 DATA_OF_EACH = "rlimit data, each process"
 WATCHDOG = "watchdog over the sandbox's processes"
 
-_OPTIONAL = frozenset({"memory_mb", "file_mb", "open_files", "cpu_s", "pids", "wall_s", "disk_mb"})
+_OPTIONAL = frozenset({"cpus", "memory_mb", "file_mb", "open_files", "cpu_s", "pids", "wall_s", "disk_mb"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,7 @@ class Limits:
 
     ``memory_mb``, ``file_mb`` and ``disk_mb`` count MiB, ``cpu_s`` and ``wall_s`` seconds. ``memory_mb`` bounds the
     memory of the whole sandbox, ``file_mb`` each file it writes, ``open_files`` the descriptors of each process,
-    ``cpu_s`` the processor time of each process, ``pids`` the processes and threads of the sandbox together.
+    ``cpus`` the processors they run on, ``cpu_s`` the processor time of each process, ``pids`` the processes and threads of the sandbox together.
     ``disk_mb`` bounds the writable scratch, ``/tmp`` and ``/dev/shm`` each; ``tmp_mb`` is an earlier name of it, gives
     way to it, and always reads as the size that holds. ``output_bytes`` is how much of each output stream is kept; the
     rest is read, counted and dropped.
@@ -34,6 +34,7 @@ class Limits:
     memory_mb: int | None = 4096
     file_mb: int | None = 1024
     open_files: int | None = 1024
+    cpus: int | None = None
     cpu_s: int | None = DAY_S
     pids: int | None = 512
     wall_s: float | None = DAY_S
@@ -77,6 +78,7 @@ class Limits:
             "memory_mb": (self.memory_mb, memory),
             "file_mb": (self.file_mb, "rlimit file size"),
             "open_files": (self.open_files, "rlimit open files, each process"),
+            "cpus": (self.cpus, "affinity, which the command may change"),
             "cpu_s": (self.cpu_s, "rlimit cpu, each process"),
             "pids": (self.pids, pids),
             "wall_s": (self.wall_s, "clock of the host"),

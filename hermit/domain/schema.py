@@ -85,6 +85,7 @@ BOUNDS = {
     "memory_mb": ("MiB of the whole sandbox.", True),
     "file_mb": ("MiB of each file.", True),
     "open_files": ("Files that each process holds open.", True),
+    "cpus": ("Processors that the command runs on.", True),
     "cpu_s": ("Processor seconds of each process.", True),
     "pids": ("Processes and threads of the sandbox.", True),
     "wall_s": ("Seconds from ready to end.", True),

@@ -8,7 +8,7 @@ import pytest
 
 from hermit.domain.limits import WATCHDOG, Limits
 
-COUNTS = ("memory_mb", "file_mb", "open_files", "cpu_s", "pids", "disk_mb", "tmp_mb", "output_bytes")
+COUNTS = ("cpus", "memory_mb", "file_mb", "open_files", "cpu_s", "pids", "disk_mb", "tmp_mb", "output_bytes")
 NAMES = (*COUNTS, "wall_s")
 
 
@@ -48,8 +48,8 @@ def test_the_size_of_scratch_has_two_names_and_the_newer_one_wins():
 
 def test_nothing_is_without_a_bound_unless_somebody_says_so():
     limits = Limits()
-    assert all(getattr(limits, name) is not None for name in NAMES if name != "disk_mb")
-    assert {name for name, _, _ in limits.held(pids="a")} == set(NAMES) - {"tmp_mb"}
+    assert all(getattr(limits, name) is not None for name in NAMES if name not in ("cpus", "disk_mb"))
+    assert {name for name, _, _ in limits.held(pids="a")} == set(NAMES) - {"tmp_mb", "cpus"}
 
 
 def test_only_the_bounds_that_are_given_are_set_inside():
