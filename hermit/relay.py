@@ -151,6 +151,7 @@ class Line:
         take_sockets: Callable[[socket.socket], bool] | None = None,
     ) -> None:
         self.said = Said()
+        self.on_ready: Callable[[], None] = lambda: None  # done once the relay has said that the sandbox stands
         self.limits = orders.limits
         self._cancel = cancel
         self._signals = streams.signals
@@ -164,18 +165,17 @@ class Line:
         self._heard = bytearray()
         # Every descriptor the sandbox has to inherit.
         self.far: list[int] = []
-        near, far = socket.socketpair()
-        self._report = near
-        self._near.callback(near.close)
+        self._report, far = socket.socketpair()
+        self._near.callback(self._report.close)
         self._keep_far(far.detach())
         report = self.far[0]
-        self._watch(near.fileno(), self._hear)
+        self._watch(self._report.fileno(), self._hear)
         cap = orders.limits.output_bytes
         # Where the sandbox's own programs may complain.
         self.diagnosis = self._pipe("diagnosis", 1 << 16)
-        stdin = self.add_memory("stdin", command.stdin) if streams.stdin is None else self._copy(streams.stdin)
-        stdout = self._pipe("stdout", cap) if streams.stdout is None else self._copy(streams.stdout)
-        stderr = self._pipe("stderr", cap) if streams.stderr is None else self._copy(streams.stderr)
+        stdin = self.add_memory("stdin", command.stdin) if streams.stdin is None else self.add_copy(streams.stdin)
+        stdout = self._pipe("stdout", cap) if streams.stdout is None else self.add_copy(streams.stdout)
+        stderr = self._pipe("stderr", cap) if streams.stderr is None else self.add_copy(streams.stderr)
         job: dict[str, Any] = {
             "report": report,
             "streams": (stdin, stdout, stderr),
@@ -302,7 +302,8 @@ class Line:
         self._selector.register(near.fileno(), selectors.EVENT_READ, _Handover(near, take))
         return self._keep_far(far.detach())
 
-    def _copy(self, descriptor: int) -> int:
+    def add_copy(self, descriptor: int) -> int:
+        """A copy of a descriptor that goes to the sandbox."""
         return self._keep_far(os.dup(descriptor))
 
     def _pipe(self, name: str, cap: int) -> int:
@@ -350,6 +351,7 @@ class Line:
         self._heard += data
         if len(self._heard) > MOST_REPORT:
             raise SandboxError("the relay said far more than a relay says", cause="relay")
+        was_ready = self.said.ready
         *lines, rest = bytes(self._heard).split(b"\n")
         self._heard = bytearray(rest)
         for line in lines:
@@ -357,6 +359,8 @@ class Line:
                 self.said.hear(line)
             except ValueError as error:
                 raise SandboxError(str(error), where="the relay's report", cause="relay") from None
+        if self.said.ready and not was_ready:
+            self.on_ready()
 
     def _outcome(self, *, timed_out: bool, wall_s: float) -> Outcome:
         result = self._sinks.get("result")
@@ -379,15 +383,6 @@ class Line:
             cpu_s=cpu_s,
             max_rss_mb=max_rss_mb,
         )
-
-
-def ending(outcome: Outcome) -> str:
-    """How a command ended, in a few words, and which bound ended it."""
-    if outcome.timed_out:
-        words = f"stopped after {outcome.wall_s:.1f} s"
-    else:
-        words = f"signal {outcome.signal}" if outcome.code is None else f"exit {outcome.code}"
-    return f"{words} ({outcome.limit}: {outcome.evidence})" if outcome.limit else words
 
 
 def unstartable(said: Said, outcome: Outcome) -> Outcome | None:

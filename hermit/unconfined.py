@@ -86,7 +86,7 @@ class Unconfined:
             except BaseException as failure:
                 keep(replace(record, ended=f"{type(failure).__name__}: {failure}"))
                 raise
-            keep(replace(record, ended=relay.ending(outcome), empty=line.said.end is not None))
+            keep(replace(record, ended=outcome.ending, empty=line.said.end is not None))
             return outcome
 
     def _run(self, line: Line) -> Outcome:

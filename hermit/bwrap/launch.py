@@ -28,12 +28,12 @@ import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hermit import proc, relay
+from hermit import proc
 from hermit.bwrap import argv, cover, grants, prepare, python, reach, system
 from hermit.bwrap.cgroup import MEMORY, Group
 from hermit.bwrap.prepare import Prepared
 from hermit.bwrap.reason import Evidence, reason
-from hermit.bwrap.status import Status, verdict
+from hermit.bwrap.status import MOST_STATUS, Status, verdict
 from hermit.bwrap.watchdog import Watchdog
 from hermit.clock import KILL_S, Guards
 from hermit.domain.limits import WATCHDOG
@@ -117,7 +117,7 @@ class Bubblewrap:
                 ended = "it did not start"
                 try:
                     outcome = start.judged(start.run(prepared))
-                    ended = relay.ending(outcome)
+                    ended = outcome.ending
                 except BaseException as failure:
                     ended = f"{type(failure).__name__}: {failure}"
                     raise
@@ -230,7 +230,7 @@ class _Start:
         self._bubblewrap = bubblewrap
         self._line = line
         self._group = group
-        self._status = Status()
+        self._report = -1
         self._process: subprocess.Popen[bytes] | None = None
         self._init: int | None = None
         self._limits = limits
@@ -242,8 +242,18 @@ class _Start:
         self.empty = False
 
     def run(self, prepared: Prepared) -> Outcome:
+        """Starts it and stays with it to its end.
+
+        Bubblewrap reports into memory, in six pieces: a pipe would wake this thread for each of them.
+        """
+        with open(os.memfd_create("hermit-status", os.MFD_CLOEXEC), "rb", buffering=0) as report:
+            self._report = report.fileno()
+            return self._run(prepared)
+
+    def _run(self, prepared: Prepared) -> Outcome:
         line, sandbox, plan = self._line, prepared.sandbox, prepared.plan
-        status = line.add_pipe(self._heard)
+        line.on_ready = self._know_init
+        status = line.add_copy(self._report)
         texts = {file.path: line.add_memory("file", file.content) for file in plan if isinstance(file, argv.Handed)}
         by_descriptor = prepared.granted if argv.takes_descriptors(self._bubblewrap.version) else ()
         sources = {grant.bind: grant.descriptor for grant in by_descriptor}
@@ -298,9 +308,16 @@ class _Start:
             raise SandboxError(str(ended), cause="machine memory", cure="run fewer sandboxes at once")
         return replace(outcome, limit=ended.reason, evidence=ended.evidence)
 
-    def _heard(self, data: bytes) -> None:
-        self._status.take(data)
-        pid = self._status.init
+    @property
+    def _reported(self) -> Status:
+        """What bubblewrap has reported so far."""
+        found = Status()
+        found.take(os.pread(self._report, MOST_STATUS + 1, 0))
+        return found
+
+    def _know_init(self) -> None:
+        """Takes hold of the sandbox's init, by the number that bubblewrap has reported before it let it go on."""
+        pid = self._reported.init
         if self._init is not None or pid is None:
             return
         with contextlib.suppress(ProcessLookupError):  # ended already: then the namespace is gone too
@@ -309,6 +326,8 @@ class _Start:
                 self._watchdog.watch(pid)
 
     def _kill(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            self._know_init()
         if self._init is not None:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._init, signal.SIGKILL)
@@ -319,7 +338,7 @@ class _Start:
     def _prove_empty(self) -> None:
         """Waits until the kernel shows init as dead, which it does when nothing of the namespace is left."""
         if self._init is None:
-            self.empty = self._status.init is not None
+            self.empty = self._reported.init is not None
             return
         try:
             self._kill()

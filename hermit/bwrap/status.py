@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from hermit.relay import Said
 
 
+# Bubblewrap writes two short documents; more than this is not bubblewrap's.
+MOST_STATUS = 1 << 16
+
+
 @dataclass
 class Status:
     """What bubblewrap itself reported on its status descriptor: one JSON document for each event."""
@@ -21,8 +25,12 @@ class Status:
     text: bytearray = field(default_factory=bytearray)
 
     def take(self, data: bytes) -> None:
-        """Adds what was read; bubblewrap writes two short documents, so more than this is not bubblewrap's."""
-        if len(self.text) + len(data) > 1 << 16:
+        """Adds what was read.
+
+        Raises:
+            SandboxError: It is more than bubblewrap writes.
+        """
+        if len(self.text) + len(data) > MOST_STATUS:
             raise SandboxError("bubblewrap reported far more than it does", cause="status")
         self.text += data
 

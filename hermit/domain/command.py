@@ -85,6 +85,15 @@ class Outcome:
     max_rss_mb: float | None = None
 
     @property
+    def ending(self) -> str:
+        """How the command ended, in a few words, and which bound ended it."""
+        if self.timed_out:
+            words = f"stopped after {self.wall_s:.1f} s"
+        else:
+            words = f"signal {self.signal}" if self.code is None else f"exit {self.code}"
+        return f"{words} ({self.limit}: {self.evidence})" if self.limit else words
+
+    @property
     def shell_code(self) -> int:
         """The one number a shell would show: the exit code, or 128 and the signal."""
         return self.code if self.code is not None else 128 + self.signal

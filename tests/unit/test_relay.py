@@ -235,4 +235,4 @@ def test_a_record_says_what_holds_each_bound():
     ],
 )
 def test_how_a_command_ended_is_said_in_a_few_words(outcome, words):
-    assert relay.ending(outcome) == words
+    assert outcome.ending == words
