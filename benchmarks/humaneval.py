@@ -5,7 +5,8 @@ Three ways of judging the same canonical solutions, all of them in one way and t
 * ``bare``: a plain process each, which runs the solution and its tests in one interpreter;
 * ``bubblewrap``: the same process each, in raw ``bwrap`` with the mounts of our judge sandbox;
 * ``hermit``: what ``hermit eval`` does for each attempt once the agent has ended: collect the answer, start the judge's
-  sandbox with its relay and its checks, run the example's judge there, read its word, keep the record.
+  sandbox with its relay and its checks, run the example's judge there, read its word, keep the record. The answers have
+  been left before, as the programs of the other two have.
 
 ``attempt`` is a whole attempt of ``hermit eval``: the agent's sandbox too. Prints the medians of the rates and of the ratios to ``bare``.
 
@@ -16,6 +17,7 @@ removed, and what was measured before would then count here.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import resource
@@ -40,10 +42,15 @@ from hermit.run import plan as plans
 from hermit.run import trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from typing import Any
 
     from hermit.run.bench import Bench
     from hermit.run.plan import Attempt
+
+    # What makes a thing to work on from an attempt, and the work.
+    Way = tuple[Callable[[Attempt], AbstractContextManager[Any]], Callable[[Any], None]]
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "humaneval"
 MEMORY = "/dev/shm"
@@ -88,16 +95,21 @@ class RawBubblewrap:
             os.close(writer)
 
 
-def judged(bench: Bench, attempt: Attempt) -> None:
-    """The judge's half of one attempt of `hermit eval`."""
+@contextlib.contextmanager
+def answered(bench: Bench, attempt: Attempt) -> Iterator[trial.Trial]:
+    """An attempt whose agent has ended and left the canonical solution."""
     with bench.workspace(attempt) as workspace:
         name = attempt.task.id.replace("/", "_")
         answer = (EXAMPLE / "data" / "reference" / f"{name}.py").read_text()
         (workspace.work / "solution.py").write_text(answer)
-        one = trial.Trial(bench, workspace)
-        one.collect("separate")
-        result = one.judge("separate", one.task_sandbox(), RunOutput(output=answer))
-        assert getattr(result, "score", None) == 1.0, result
+        yield trial.Trial(bench, workspace)
+
+
+def judged(one: trial.Trial) -> None:
+    """The judge's half of one attempt of `hermit eval`."""
+    one.collect("separate")
+    result = one.judge("separate", one.task_sandbox(), RunOutput(output=""))
+    assert getattr(result, "score", None) == 1.0, result
 
 
 def attempted(bench: Bench, attempt: Attempt) -> None:
@@ -106,12 +118,15 @@ def attempted(bench: Bench, attempt: Attempt) -> None:
     assert row.score == 1.0, row
 
 
-def rate(work: Callable[[Attempt], None], attempts: tuple[Attempt, ...]) -> float:
-    """Attempts a second on two workers."""
-    began = time.perf_counter()
-    with ThreadPoolExecutor(WORKERS) as pool:
-        list(pool.map(work, attempts))
-    return len(attempts) / (time.perf_counter() - began)
+def rate(way: Way, attempts: tuple[Attempt, ...]) -> float:
+    """Attempts a second on two workers; what each works on has been made before."""
+    prepare, work = way
+    with contextlib.ExitStack() as made:
+        given = [made.enter_context(prepare(attempt)) for attempt in attempts]
+        began = time.perf_counter()
+        with ThreadPoolExecutor(WORKERS) as pool:
+            list(pool.map(work, given))
+        return len(attempts) / (time.perf_counter() - began)
 
 
 def main() -> None:
@@ -131,15 +146,15 @@ def main() -> None:
             (directory / f"{attempt.task.line}.py").write_text(program(attempt))
         place = sandboxes.preflight()
         with benches.opened(plan, place, sandboxes.unconfined("not used")) as bench:
-            ways: dict[str, Callable[[Attempt], None]] = {
-                "bare": lambda attempt: bare(directory, attempt),
-                "bubblewrap": RawBubblewrap(directory).run,
-                "hermit": lambda attempt: judged(bench, attempt),
-                "attempt": lambda attempt: attempted(bench, attempt),
+            ways: dict[str, Way] = {
+                "bare": (contextlib.nullcontext, lambda attempt: bare(directory, attempt)),
+                "bubblewrap": (contextlib.nullcontext, RawBubblewrap(directory).run),
+                "hermit": (lambda attempt: answered(bench, attempt), judged),
+                "attempt": (contextlib.nullcontext, lambda attempt: attempted(bench, attempt)),
             }
-            for work in ways.values():  # the first time of each does not count
-                work(attempts[0])
-            rates = [{name: rate(work, attempts) for name, work in ways.items()} for _ in range(given.rounds)]
+            for way in ways.values():  # the first time of each does not count
+                rate(way, attempts[:1])
+            rates = [{name: rate(way, attempts) for name, way in ways.items()} for _ in range(given.rounds)]
     host_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     words = []
     for name in ways:

@@ -4,7 +4,7 @@ Theory of operation. The thread that calls :func:`run` starts bubblewrap and sta
 ``--die-with-parent`` follows the parent *thread*. Three processes matter:
 
 * **bubblewrap** outside makes the namespaces and waits. Its options come from a memory file, so no path or value shows
-  in the list of processes; it reports on a pipe of its own, which tells its failures from the command's.
+  in the list of processes; it reports into memory of its own, which tells its failures from the command's.
 * the **relay** (``hermit/inside``), init of the new pid namespace: it checks, starts the command and reports.
 * the **command** and whatever it starts.
 
