@@ -70,8 +70,7 @@ def _carried(package: str, standard: tuple[str, ...], *, worker: bool) -> Carrie
 
     An interpreter with another standard library than this process finds that of its own.
     """
-    places = [f"{package}/inside/{name}" for name in RELAY]
-    found = {name: _module(name, place) for name, place in zip(RELAY, places, strict=True)}
+    found = {name: _module(name, f"{package}/inside/{name}") for name in RELAY}
     if worker:
         found |= {name: _module(name, f"{os.path.dirname(package)}/{name.replace('.', '/')}") for name in WORKER}
     for name in (*STANDARD, *(STANDARD_WORKER if worker else ())):

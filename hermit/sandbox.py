@@ -174,9 +174,9 @@ def main(arguments: list[str]) -> int:
         return _say(1, HELP)
     if arguments == ["--schema"]:
         return _say(1, json.dumps(schema.schema(), indent=2) + "\n")
-    record, words = (
-        (arguments[1], arguments[2:]) if arguments[:1] == ["--record"] and arguments[1:] else ("", arguments)
-    )
+    record, words = "", arguments
+    if arguments[:1] == ["--record"] and arguments[1:]:
+        record, words = arguments[1], arguments[2:]
     spec_path, dashes, argv = words[:1], words[1:2], tuple(words[2:])
     if dashes != ["--"] or not argv:
         return _refuse(f"{USAGE}\ntry: python -m hermit.sandbox --help")

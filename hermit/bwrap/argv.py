@@ -124,7 +124,7 @@ class Filter:
 
 # What bubblewrap reads from a descriptor.
 Handed = File | Filter
-Operation = Show | Link | Scratch | Empty | Seal | Kernel | File | Filter
+Operation = Show | Link | Scratch | Empty | Seal | Kernel | Handed
 
 
 def operations(

@@ -8,7 +8,8 @@ else the relay's ``RLIMIT_NPROC`` does, and counts for each sandbox by itself, b
 A process is born in the group of the thread that starts it, so the starting thread enters the group and leaves it again.
 A thread that moves itself takes no global lock; moving the process afterwards would wait for one, longer than the whole
 sandbox takes to start. Only version 1 moves threads freely: version 2 moves whole processes between groups that bound
-memory, and this process cannot follow. So only version 1 is used; where there is none, a watchdog bounds memory and processes.
+memory, and this process cannot follow. So only version 1 is used; where there is none, a watchdog bounds memory and
+processes.
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ class Limits:
 
     ``memory_mb``, ``file_mb`` and ``disk_mb`` count MiB, ``cpu_s`` and ``wall_s`` seconds. ``memory_mb`` bounds the
     memory of the whole sandbox, ``file_mb`` each file it writes, ``open_files`` the descriptors of each process,
-    ``cpus`` the processors they run on, ``cpu_s`` the processor time of each process, ``pids`` the processes and threads of the sandbox together.
+    ``cpus`` the processors they run on, ``cpu_s`` the processor time of each process, ``pids`` the processes and
+    threads of the sandbox together.
     ``disk_mb`` bounds the writable scratch, ``/tmp`` and ``/dev/shm`` each; ``tmp_mb`` is an earlier name of it, gives
     way to it, and always reads as the size that holds. ``output_bytes`` is how much of each output stream is kept; the
     rest is read, counted and dropped.

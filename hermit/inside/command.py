@@ -81,8 +81,7 @@ def worker_of(job: dict[str, Any]) -> Any:
     import site  # noqa: PLC0415 - a program has no use for it
 
     site.main()
-    module, _, function = job["worker"].partition(":")
-    __import__(module)
+    module, _, function = job["worker"].partition(":")  # imported by the relay
     sys.modules["__main__"].Carried.forget()
     sys.path[:] = dict.fromkeys([*sys.path, *job["search"], job["framework"]])
     return getattr(sys.modules[module], function)

@@ -25,7 +25,6 @@ from hermit.net.hosts import Refusal, canonical
 from hermit.net.plain import Broken, Exchange
 from hermit.net.request import BadRequest, ProxyRequest
 from hermit.net.tls import HelloReader
-from hermit.net.upstream import trust
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -240,7 +239,7 @@ class Conversation:
     async def _secure(self, server: Side, upstream: Upstream) -> None:
         try:
             async with asyncio.timeout(self._proxy.patience.dial_s):
-                await server.secure(trust(), name=upstream.host.name)
+                await server.secure(upstream.trust, name=upstream.host.name)
         except OSError as error:  # a certificate that nobody here trusts is one, and so is TimeoutError
             server.reset()
             raise _Unreachable(f"the host's proxy does not speak TLS as it should: {error or 'too late'}") from None

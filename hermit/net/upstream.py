@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 from dataclasses import dataclass, field
 from ipaddress import ip_network
 from typing import TYPE_CHECKING
@@ -49,6 +50,17 @@ class Upstream:
             return ()
         words = base64.b64encode(f"{self.user}:{self.password}".encode())
         return ((b"Proxy-Authorization", b"Basic " + words),)
+
+    @functools.cached_property
+    def trust(self) -> ssl.SSLContext:
+        """Whose certificates this host takes: its store's, or those that ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` name.
+
+        Raises:
+            OSError: They cannot be read.
+        """
+        import ssl  # noqa: PLC0415 - few hosts need it, and it takes longer to import than a sandbox to start
+
+        return ssl.create_default_context()
 
     def leads_to(self, host: CanonicalHost, port: int) -> bool:
         """Whether this host is reached through the proxy, and not directly."""
@@ -104,14 +116,3 @@ def upstream_from_environ(environ: Mapping[str, str]) -> Upstream | None:
         password=unquote(parts.password or ""),
         no_proxy=tuple(entry.strip() for entry in listed.split(",") if entry.strip()),
     )
-
-
-def trust() -> ssl.SSLContext:
-    """Whose certificates this host takes: its store's, or those that ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` name.
-
-    Raises:
-        OSError: They cannot be read.
-    """
-    import ssl  # noqa: PLC0415 - few hosts need it, and it takes longer to import than a sandbox to start
-
-    return ssl.create_default_context()

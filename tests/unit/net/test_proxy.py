@@ -244,19 +244,24 @@ def _one_shot(serve):
         thread.join()
 
 
+def _in_turn(heard, *answers):
+    """Hears once before each answer."""
+
+    def serve(sock):
+        for answer in answers:
+            heard.append(sock.recv(4096))
+            sock.sendall(answer)
+
+    return serve
+
+
 def _upstream(port: int, *no_proxy: str) -> Upstream:
     return Upstream(host=canonical("127.0.0.1"), port=port, user="me", password="pw", no_proxy=no_proxy)  # noqa: S106
 
 
 def test_a_tunnel_goes_through_the_hosts_proxy_and_its_name_is_not_looked_up(front):
     heard = []
-
-    def serve(sock):
-        heard.append(sock.recv(4096))
-        sock.sendall(b"HTTP/1.1 200 OK\r\nProxy-Agent: x\r\n\r\n")
-        heard.append(sock.recv(4096))
-        sock.sendall(b"from far")
-
+    serve = _in_turn(heard, b"HTTP/1.1 200 OK\r\nProxy-Agent: x\r\n\r\n", b"from far")
     with _one_shot(serve) as port:
         front.open("far.example", upstream=_upstream(port))
         hello = client_hello("far.example")
@@ -271,12 +276,7 @@ def test_a_tunnel_goes_through_the_hosts_proxy_and_its_name_is_not_looked_up(fro
 
 def test_plain_http_goes_through_the_hosts_proxy_as_a_whole_url(front):
     heard = []
-
-    def serve(sock):
-        heard.append(sock.recv(4096))
-        sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-
-    with _one_shot(serve) as port:
+    with _one_shot(_in_turn(heard, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")) as port:
         front.open("far.example", upstream=_upstream(port))
         answer = front.say(
             "GET http://far.example/x HTTP/1.1\r\nHost: far.example\r\nProxy-Authorization: Basic eA==\r\n\r\n"
@@ -301,14 +301,7 @@ def _over_tls(serve):
 def test_a_proxy_that_speaks_tls_is_trusted_by_the_hosts_private_authority(front, monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", str(DATA / "private-authority.pem"))
     heard = []
-
-    def serve(sock):
-        heard.append(sock.recv(4096))
-        sock.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-        heard.append(sock.recv(4096))
-        sock.sendall(b"from far")
-
-    with _over_tls(serve) as port:
+    with _over_tls(_in_turn(heard, b"HTTP/1.1 200 OK\r\n\r\n", b"from far")) as port:
         front.open("far.example", upstream=replace(_upstream(port), tls=True))
         hello = client_hello("far.example")
         assert front.tunnel("far.example:443", hello) == b"from far"
@@ -319,12 +312,7 @@ def test_a_proxy_that_speaks_tls_is_trusted_by_the_hosts_private_authority(front
 
 def test_a_url_goes_whole_through_a_proxy_that_speaks_tls(front, monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", str(DATA / "private-authority.pem"))
-
-    def serve(sock):
-        sock.recv(4096)
-        sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-
-    with _over_tls(serve) as port:
+    with _over_tls(_in_turn([], b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")) as port:
         front.open("far.example", upstream=replace(_upstream(port), tls=True))
         assert front.say("GET http://far.example/x HTTP/1.1\r\nHost: far.example\r\n\r\n").endswith(b"ok")
 
