@@ -17,7 +17,7 @@ from hermit.net.proxy import Patience, Proxy
 
 MIB = 1024 * 1024
 LOOPBACK = (ip_network("127.0.0.0/8"),)
-QUICK = Patience(head_s=0.4, look_up_s=5, dial_s=5, hello_s=0.4, farewell_s=0.4)
+PATIENT = Patience(head_s=60, look_up_s=60, dial_s=60, hello_s=60, farewell_s=60)
 
 
 def listening() -> socket.socket:
@@ -109,40 +109,51 @@ class Origin:
 
     def __init__(self, answer: bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") -> None:
         self.answer = answer
-        self.came: list[bytearray] = []
         self.listener = listening()
         self.port = port_of(self.listener)
+        self._heard: list[bytearray] = []
         self._threads: list[threading.Thread] = []
+        self._farewell = socket.socket()
+        self._farewell.bind(("127.0.0.1", 0))
         self._main = threading.Thread(target=self._accept)
         self._main.start()
 
     def _accept(self) -> None:
-        while True:
-            try:
-                sock, _ = self.listener.accept()
-            except OSError:
-                return
-            self.came.append(bytearray())
-            thread = threading.Thread(target=self._serve, args=(sock, self.came[-1]))
-            self._threads.append(thread)
-            thread.start()
+        with self.listener:
+            while True:
+                sock, peer = self.listener.accept()
+                if peer == self._farewell.getsockname():
+                    sock.close()
+                    return
+                self._heard.append(bytearray())
+                thread = threading.Thread(target=self._serve, args=(sock, self._heard[-1]))
+                self._threads.append(thread)
+                thread.start()
 
-    def _serve(self, sock: socket.socket, came: bytearray) -> None:
+    def _serve(self, sock: socket.socket, heard: bytearray) -> None:
         with sock:
             try:
                 while piece := sock.recv(65536):
-                    if not came:
+                    heard += piece
+                    if len(heard) == len(piece):
                         sock.sendall(self.answer)
-                    came += piece
             except OSError:
                 return
 
-    def close(self) -> None:
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
+    @property
+    def connections(self) -> int:
+        """How many have been accepted so far."""
+        return len(self._heard)
+
+    def came(self) -> list[bytes]:
+        """What each connection said, once all of them are over; nobody is served after it."""
+        if self._main.is_alive():
+            self._farewell.connect(("127.0.0.1", self.port))  # its turn comes after all that connected before
         self._main.join()
         for thread in self._threads:
             thread.join()
+        self._farewell.close()
+        return [bytes(heard) for heard in self._heard]
 
 
 @dataclass
@@ -166,7 +177,7 @@ class Front:
         """Starts the proxy with an allowlist; ``PORT`` in a pattern is the origin's."""
         rules = Rules(tuple(Rule(HostPattern.parse(self.fill(text)), networks) for text in patterns))
         proxy = Proxy(
-            **{"rules": rules, "log": self.decisions.append, "resolve": self.resolve, "patience": QUICK, **settings}
+            **{"rules": rules, "log": self.decisions.append, "resolve": self.resolve, "patience": PATIENT, **settings}
         )
         listener = listening()
         self.port = port_of(listener)
@@ -195,6 +206,11 @@ class Front:
             sock.sendall(first)
             sock.shutdown(socket.SHUT_WR)
             return read_all(sock)
+
+    def came(self) -> list[bytes]:
+        """What each connection to the origin said, in full; the bridge is closed for it."""
+        self.bridge.close()
+        return self.origin.came()
 
     @property
     def last(self):
@@ -226,7 +242,7 @@ def serve(bridge):
 def origin():
     server = Origin()
     yield server
-    server.close()
+    server.came()
 
 
 @pytest.fixture
