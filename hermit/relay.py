@@ -66,6 +66,7 @@ class Said:
     refused: bool = False
     failed: str = ""
     full: tuple[str, ...] = ()
+    tried: int = 0
     end: tuple[int, float, float] | None = None
 
     def hear(self, line: bytes) -> None:
@@ -86,6 +87,8 @@ class Said:
                 self.failed = reason
             case ["full", *paths]:
                 self.full = tuple(paths)
+            case ["tried", count]:
+                self.tried = int(count)
             case ["end", status, cpu_s, max_rss_kb] if 0 <= int(status) < 1 << 16:
                 self.end = (int(status), float(cpu_s), int(max_rss_kb) / 1024)
             case _:

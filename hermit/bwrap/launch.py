@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
 
 OWN_PROCESSES = 3
+TRIED = "connections or packets to an address outside found no route: nothing but the declared ports leads out"
 
 
 @dataclass(frozen=True)
@@ -289,7 +290,10 @@ class _Start:
 
     def evidence(self, record: Record, ended: str) -> Record:
         """The record, with what was seen and how it ended."""
-        return replace(record, checks=tuple(self._line.said.checks), ended=ended, empty=self.empty)
+        said = self._line.said
+        tried = (f"{said.tried} {TRIED}",) if said.tried else ()
+        warnings = (*record.warnings, *tried)
+        return replace(record, checks=tuple(said.checks), warnings=warnings, ended=ended, empty=self.empty)
 
     def judged(self, outcome: Outcome) -> Outcome:
         """The outcome, with the bound that ended the command.

@@ -218,10 +218,26 @@ def messages_in(answer: bytes, found: list[int]) -> bool:
     return True
 
 
-def lines(table: str) -> list[bytes]:
-    """The rows of one of the kernel's tables without their header; none where the kernel has no such protocol."""
+def unrouted() -> int:
+    """How many connections and packets have found no way out of this network so far, by the kernel's count.
+
+    0 where it keeps none. A question for a name is among them, where the resolver is an address outside.
+    """
+    names, values = [row.split() for row in rows_of("/proc/net/snmp") if row.startswith(b"Ip:")] or ([], [])
+    found = dict(zip(names, values, strict=True)).get(b"OutNoRoutes", 0)
+    six = dict(row.split() for row in rows_of("/proc/net/snmp6")).get(b"Ip6OutNoRoutes", 0)
+    return int(found) + int(six)
+
+
+def lines(path: str) -> list[bytes]:
+    """The rows of one of the kernel's tables without their header."""
+    return rows_of(path)[1:]
+
+
+def rows_of(path: str) -> list[bytes]:
+    """The rows of one of the kernel's tables; none where the kernel has no such protocol."""
     try:
-        with open(table, "rb", 0) as file:
-            return file.readall().splitlines()[1:]
+        with open(path, "rb", 0) as file:
+            return file.readall().splitlines()
     except FileNotFoundError:
         return []

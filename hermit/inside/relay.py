@@ -29,6 +29,7 @@ import command
 import family
 import forward
 import limits
+import network
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,6 +93,8 @@ def main(job: dict[str, Any]) -> int:
         report.say(*said, ("refused",))
         return REFUSED
     family.adopt()
+    isolated = job["checks"].get("network") == "isolated"
+    unrouted = network.unrouted() if isolated else 0  # the checks have tried a few
     report.say(*said, ("ready",))
     if job["worker"]:
         __import__(job["worker"].partition(":")[0])  # here, where no page is shared yet and has to be copied
@@ -104,5 +107,6 @@ def main(job: dict[str, Any]) -> int:
     full = limits.full(job["scratch_mb"])
     family.end_all()
     cpu_s, max_rss_kb = family.usage()
-    report.say(("full", *full), ("end", str(status), f"{cpu_s:.6f}", str(max_rss_kb)))
+    tried = network.unrouted() - unrouted if isolated else 0
+    report.say(("tried", str(tried)), ("full", *full), ("end", str(status), f"{cpu_s:.6f}", str(max_rss_kb)))
     return 0

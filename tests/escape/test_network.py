@@ -196,3 +196,28 @@ def test_the_hosts_network_has_no_forwards(place: Place, port: int) -> None:
     sandbox = Sandbox(network=Network.OPEN, limits=Limits(wall_s=30))
     place.run(sandbox, Command(argv=("true",)), keep=records.append, variables={"A": f"http://127.0.0.1:{port}"})
     assert records[0].reaches == ()
+
+
+TRY = """
+import socket, sys
+for family, kind, address in (
+    (socket.AF_INET, socket.SOCK_STREAM, "192.0.2.1"),
+    (socket.AF_INET, socket.SOCK_DGRAM, "192.0.2.1"),
+    (socket.AF_INET6, socket.SOCK_STREAM, "2001:db8::1"),
+)[:int(sys.argv[1])]:
+    try:
+        socket.socket(family, kind).connect((address, 9))
+    except OSError as error:
+        print(error.strerror)
+"""
+
+
+def test_the_record_says_how_often_a_way_outside_was_tried_past_the_proxy(started: Any, port: int) -> None:
+    """A program that ignores the variables of the proxy fails closed, and is told apart from one that needs nothing."""
+    for tried in (0, 1, 3):
+        said, record = started(TRY, tried, allowed_hosts=(f"127.0.0.1:{port}",))
+        assert said == "Network is unreachable\n" * tried
+        assert [warning.partition(" ")[0] for warning in record.warnings if "found no route" in warning] == (
+            [str(tried)] if tried else []
+        )
+    assert not any("found no route" in warning for warning in started(TRY, 0, network=Network.OPEN)[1].warnings)

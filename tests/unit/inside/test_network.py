@@ -162,6 +162,20 @@ def test_a_unix_socket_with_a_name_is_found(network, monkeypatch, rows, expected
     assert network.socket_names()[0] is expected
 
 
+@pytest.mark.parametrize(
+    ("tables", "expected"),
+    [
+        ({}, 0),
+        ({"snmp": [b"Ip: Forwarding OutNoRoutes", b"Ip: 2 7", b"Tcp: OutNoRoutes", b"Tcp: 9"]}, 7),
+        ({"snmp": [b"Ip: Forwarding", b"Ip: 2"], "snmp6": [b"Ip6InNoRoutes\t5", b"Ip6OutNoRoutes  \t3"]}, 3),
+        ({"snmp": [b"Ip: OutNoRoutes", b"Ip: 1"], "snmp6": [b"Ip6OutNoRoutes \t1"]}, 2),
+    ],
+)
+def test_what_found_no_route_is_counted_for_both_families(network, monkeypatch, tables, expected):
+    monkeypatch.setattr(network, "rows_of", lambda path: tables.get(path.removeprefix("/proc/net/"), []))
+    assert network.unrouted() == expected
+
+
 @pytest.fixture
 def server():
     """A port of this machine's loopback where somebody listens."""
