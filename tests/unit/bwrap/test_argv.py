@@ -27,6 +27,7 @@ from hermit.bwrap.argv import (
 from hermit.domain.bind import Bind, contains
 from hermit.domain.limits import Limits
 from hermit.domain.network import Network
+from hermit.domain.pathmap import Layout
 from hermit.domain.sandbox import Sandbox
 
 DATA = Path(__file__).parent.parent.parent / "data"
@@ -61,6 +62,51 @@ SEPARATE = Sandbox(
     limits=Limits(tmp_mb=64),
     framework=True,
 )
+TOOL = Sandbox(
+    role="tool",
+    read=("/templates/base", "/templates/base/tools"),
+    binds=(Bind("/run-1/working-copy", "/run-1/adapter", writable=True),),
+    limits=Limits(tmp_mb=64),
+)
+CHECK = Sandbox(
+    role="check", read=("/templates/base",), binds=(Bind("/run-1/adapter", "/adapter"),), limits=Limits(tmp_mb=64)
+)
+EVOLVER = Sandbox(
+    role="evolver",
+    binds=(
+        *(
+            Bind(f"/run-1/evolver/{name}", f"/w/{name}", writable=True)
+            for name in ("adapter", "state", "scratch", "output")
+        ),
+        *(Bind(f"/run-1/step/{name}", f"/w/{name}") for name in ("material", "task-info", "history", "agent-logs")),
+        Bind("/methods/reflect", "/w/method"),
+        Bind("/templates/base", "/w/root"),
+        Bind("/data/val", "/w/validation"),
+        Bind("/data/simulator", "/w/environment/simulator"),
+        Bind("/run-1/evolver/home", "/w/home", writable=True),
+    ),
+    layout=Layout("/run-1", "/w"),
+    cwd="/w",
+    allowed_hosts=("docs.example.org",),
+    limits=Limits(tmp_mb=64),
+    probes=("/data/tasks.jsonl",),
+)
+LLM = Sandbox(
+    role="llm",
+    binds=(Bind("/run-1/llm/3", "/w", writable=True), Bind("/run-1/llm/3-home", "/home/user", writable=True)),
+    cwd="/w",
+    allowed_hosts=("chatgpt.com",),
+    limits=Limits(tmp_mb=64),
+)
+ROLES = {
+    "argv-task": TASK,
+    "argv-judge-shared": SHARED,
+    "argv-judge-separate": SEPARATE,
+    "argv-tool": TOOL,
+    "argv-check": CHECK,
+    "argv-evolver": EVOLVER,
+    "argv-llm": LLM,
+}
 PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map(lambda parts: "/g/" + "/".join(parts))
 
 
@@ -91,11 +137,9 @@ def targets(words):
     return found
 
 
-@pytest.mark.parametrize(
-    ("sandbox", "name"), [(TASK, "argv-task"), (SHARED, "argv-judge-shared"), (SEPARATE, "argv-judge-separate")]
-)
-def test_the_argument_file_of_a_role_is_exactly_this(sandbox, name):
-    assert lines(spelled(sandbox)) == (DATA / f"{name}.txt").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ROLES)
+def test_the_argument_file_of_a_role_is_exactly_this(name):
+    assert lines(spelled(ROLES[name])) == (DATA / f"{name}.txt").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
