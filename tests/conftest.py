@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import glob
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -88,6 +89,18 @@ def _process(entry: Path) -> set[str]:
         return set()
     ours = os.path.basename(command[0]) == b"bwrap" or FIRST_WORDS.encode() in command
     return {f"process {b' '.join(command).decode(errors='replace')[:120]}"} if ours else set()
+
+
+def pytest_configure() -> None:
+    """Takes every signal as it comes by default: a session that `nohup` or a shell's `&` started ignores some of them.
+
+    What is ignored is inherited, by the programs of the tests too, and some of these say what a signal does to them.
+    """
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
