@@ -145,11 +145,11 @@ def test_a_page_that_cannot_be_left_is_said_and_fails_nothing(
 
 def test_an_agent_gives_no_command_to_githubs_log(hermit: Callable[..., Any], config: Path) -> None:
     (config.parent / "agent.py").write_text(
-        "def run(task, adapter): raise RuntimeError('##[add-mask]a\\n::stop-commands::x\\n\\r::error::x')\n"
+        "def run(task, adapter): raise RuntimeError('x\\n::stop-commands::x\\r::error::##[add-mask]a')\n"
     )
     said = hermit("eval", "--config", str(config))
     assert said.code == 0
-    assert "agent_error a" in said.err
+    assert "##\\[add-mask]a" in said.err
     assert "##[" not in said.err
     assert not [line for line in said.err.replace("\r", "\n").splitlines() if line.lstrip().startswith("::")]
 
