@@ -15,7 +15,7 @@ from hermit.errors import ConfigError
 from hermit.run.paths import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from hermit.domain.trial import JudgeResult, RunOutput
@@ -213,6 +213,15 @@ def resume(path: Path, *, wanted: Iterable[tuple[str, int]]) -> list[dict[str, A
     if whole != data:
         write_atomically(path, whole)
     return list(kept.values())
+
+
+def kept_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a file that ``resume`` has looked through, one at a time; none where there is no file."""
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+        for line in file:
+            row = _row(line)
+            if row is not None:
+                yield row
 
 
 def _row(line: bytes) -> dict[str, Any] | None:
