@@ -15,7 +15,7 @@ from rich.table import Table
 from hermit.run.report import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from hermit.run import check, evaluate
     from hermit.run.report import Row
@@ -37,6 +37,14 @@ def out() -> Console:
 def print_json(document: Any) -> None:
     """A document for machines, on standard output."""
     print(json.dumps(document, indent=1))
+
+
+def print_rows(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table for a person; one whose head is empty has none."""
+    table = Table(*head, box=None, pad_edge=False, show_header=any(head))
+    for row in rows:
+        table.add_row(*(escape(cell) for cell in row))
+    out().print(table)
 
 
 class ProgressView:

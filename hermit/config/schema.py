@@ -200,6 +200,10 @@ class ContainerConfig(Section):
         default="auto", description="In an image, on this machine, or in an image where an engine answers."
     )
     image: Image = Field(default="hermit", description="The image in which sandboxes are launched.")
+    judge_image: Image = Field(default="hermit-judge", description="The image in which judges' sandboxes are launched.")
+    pull: Literal["never", "missing", "always"] = Field(
+        default="never", description="When these images are fetched from a registry: never, where missing, always."
+    )
 
 
 class BudgetConfig(Section):

@@ -6,9 +6,13 @@ import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hermit.domain.bind import Bind, absolute
 from hermit.domain.sandbox import GID, UID, VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\Z")
 # Complete and ours: the profiles of the engines either stop nested sandboxes or let calls through that ours stops.
@@ -78,8 +82,8 @@ class Container:
         _check_mounts(self.mounts)
 
 
-def run_arguments(container: Container, *, program: str = "docker") -> list[str]:
-    """The whole command that runs this container and removes it at its end."""
+def run_arguments(container: Container, *, program: str = "docker", entrypoint: str = "") -> list[str]:
+    """The whole command that runs this container and removes it at its end, with another entrypoint where one is named."""
     argv = [program, "run", "--rm", "--init", "--read-only"]
     argv += ["--tmpfs", f"/tmp:mode=1777,size={container.tmp_mb}m"]  # noqa: S108 - the container's own
     argv += ["--network", "none", "--user", f"{container.uid}:{container.gid}"]
@@ -88,6 +92,7 @@ def run_arguments(container: Container, *, program: str = "docker") -> list[str]
     argv += ["--security-opt", f"seccomp={container.seccomp}", "--security-opt", "systempaths=unconfined"]
     argv += ["--pids-limit", str(container.pids), "--memory", f"{container.memory_mb}m"]
     argv += ["--name", container.name] if container.name else []
+    argv += ["--entrypoint", entrypoint] if entrypoint else []
     for label, value in container.labels:
         argv += ["--label", f"{label}={value}"]
     argv += ["--interactive"] if container.interactive else []
@@ -153,3 +158,32 @@ def _check_mounts(mounts: tuple[Bind, ...]) -> None:
         if bind.target in seen:
             raise ValueError(f"{bind.target} is mounted twice: from {seen[bind.target]} and from {bind.source}")
         seen[bind.target] = bind.source
+
+
+def build_arguments(
+    *,
+    program: str,
+    dockerfile: str,
+    context: str,
+    network: str,
+    arguments: Mapping[str, str],
+    iidfile: str,
+    cached: bool,
+) -> list[str]:
+    """The whole command that builds a Dockerfile and leaves the id of what came of it in a file.
+
+    Args:
+        program: The engine's client.
+        dockerfile: The Dockerfile.
+        context: The directory that it copies from.
+        network: The network of its steps.
+        arguments: Its build arguments; an empty value takes the client's own variable of that name, which then
+            stands neither among the arguments nor in the image's history.
+        iidfile: Where the id goes.
+        cached: Whether the builder may use what it has built before.
+    """
+    argv = [program, "build", "--force-rm", "--network", network, "--file", dockerfile, "--iidfile", iidfile]
+    argv += [] if cached else ["--no-cache"]
+    for name, value in arguments.items():
+        argv += ["--build-arg", f"{name}={value}" if value else name]
+    return [*argv, context]

@@ -85,7 +85,7 @@ def test_only_the_run_imports_the_container_engine_beside_the_command_line(modul
     users = {
         part_of(module.name) for module in modules for name, _, _ in module.imports() if name.startswith("hermit.oci")
     }
-    assert users <= {"oci", "run"}
+    assert users <= {"oci", "run", "cli"}
 
 
 def test_the_acting_layer_uses_the_values_and_nothing_else_of_the_package(modules: list[Any]) -> None:
