@@ -34,6 +34,7 @@ class Runtime(Enum):
     AUTO = "auto"
     IMAGE = "image"
     LOCAL = "local"
+    WHOLE = "whole"
 
 
 ConfigOption = Annotated[Path, typer.Option("--config", help="The run config.", show_default=False)]
@@ -69,11 +70,11 @@ def command(
     choice = place.choose(plan.config, runtime=runtime.value if runtime else None, environ=variables)
     notes = console.err()
     notes.print(f"sandboxes start {choice.sentence}", markup=False)
-    if choice.engine is not None:
+    if choice.kind == "whole":
         return place.in_image(
             plan, choice, inside_arguments(plan, given, fresh=fresh, as_json=as_json), environ=variables
         )
-    where = place.here(plan.config)
+    where = place.in_images(choice) if choice.kind == "image" else place.here(plan.config)
     with console.ProgressView(notes) as view:
         summary = evaluate.evaluate(plan, where, fresh=fresh, show=view)
     if as_json:

@@ -33,7 +33,9 @@ def test_plain_http_to_an_allowed_host_is_passed_on(front):
     assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
     assert answer.endswith(b"\r\n\r\nok")
     assert b"Connection: close" in answer
-    assert front.came()[0].startswith(b"GET /x?token=hunter2 HTTP/1.1\r\nHost: api.example.com:%d\r\n" % front.origin.port)
+    assert front.came()[0].startswith(
+        b"GET /x?token=hunter2 HTTP/1.1\r\nHost: api.example.com:%d\r\n" % front.origin.port
+    )
     decision = front.last
     assert (decision.verb, decision.host, decision.port) == ("GET", "api.example.com", front.origin.port)
     assert (decision.allowed, decision.address) == (True, "127.0.0.1")
