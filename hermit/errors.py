@@ -75,13 +75,17 @@ class SandboxError(HermitError):
         where: The sandbox and the part of it that broke.
         cure: What to do next.
         cause: A short fixed name of the cause, such as ``check`` or ``mount``.
+        again: Whether the place ended under the sandbox, through no doing of the command: a fresh one may hold it.
     """
 
     exit_code = ExitCode.SANDBOX
 
-    def __init__(self, what: str, *, where: str = "", cure: str = "", cause: str = "unknown") -> None:
+    def __init__(
+        self, what: str, *, where: str = "", cure: str = "", cause: str = "unknown", again: bool = False
+    ) -> None:
         super().__init__(what, where=where, cure=cure)
         self.cause = cause
+        self.again = again
 
 
 class Interrupted(HermitError):

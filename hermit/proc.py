@@ -100,6 +100,21 @@ def spawn(
     )
 
 
+def companion(argv: Sequence[str], *, stderr: int) -> subprocess.Popen[bytes]:
+    """Starts a host command that lives beside this process: out of reach of its terminal, heard by its complaints alone.
+
+    Raises:
+        OSError: It does not start.
+    """
+    return subprocess.Popen(
+        list(argv),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=stderr,
+        start_new_session=True,
+    )
+
+
 def processors() -> tuple[int, ...]:
     """The processors that the calling thread may use, its own first: threads take theirs in turn."""
     if not hasattr(_THREAD, "turn"):

@@ -37,6 +37,7 @@ class Runtime(Enum):
     AUTO = "auto"
     IMAGE = "image"
     LOCAL = "local"
+    WHOLE = "whole"
 
 
 ConfigOption = Annotated[Path, typer.Option("--config", help="The run config.", show_default=False)]
@@ -81,20 +82,20 @@ def command(
     console.err().print(f"sandboxes start {choice.sentence}", markup=False)
     reports.begin()
     try:
-        if choice.engine is not None:
+        if choice.kind == "whole":
             arguments = inside_arguments(plan, given, fresh=fresh, as_json=as_json)
             code = place.in_image(plan, choice, arguments, environ=variables)
         else:
-            code = _here(plan, fresh=fresh, as_json=as_json)
+            code = _from_here(plan, choice, fresh=fresh, as_json=as_json)
     except Interrupted:
         reports.end(ExitCode.INTERRUPTED)
         raise
     return reports.end(code)
 
 
-def _here(plan: plans.EvalPlan, *, fresh: bool, as_json: bool) -> int:
-    """Makes the attempts on this machine, and returns the exit code."""
-    where = place.here(plan.config)
+def _from_here(plan: plans.EvalPlan, choice: place.Choice, *, fresh: bool, as_json: bool) -> int:
+    """Makes the attempts with this process as their host, and returns the exit code."""
+    where = place.in_images(choice) if choice.kind == "image" else place.here(plan.config)
     with console.ProgressView(console.err()) as view:
         summary = evaluate.evaluate(plan, where, fresh=fresh, show=view)
     if as_json:

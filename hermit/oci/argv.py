@@ -12,12 +12,13 @@ from hermit.domain.bind import Bind, absolute
 from hermit.domain.sandbox import GID, UID, VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\Z")
 # Complete and ours: the profiles of the engines either stop nested sandboxes or let calls through that ours stops.
 SECCOMP_PROFILE = str(Path(__file__).with_name("seccomp.json"))
 PROFILE_IN_IMAGE = "/opt/hermit/share/seccomp.json"
+PYTHON_IN_IMAGE = "/opt/hermit/bin/python"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +28,7 @@ class Container:
     Args:
         image: The image's reference or id.
         command: What the image's entrypoint gets as arguments.
+        entrypoint: The program that runs in place of the image's own, which does where this is empty.
         mounts: The host's paths inside; what is not named does not exist there.
         env: Names of variables that pass from the engine's client; a value never stands among the arguments.
         uid: The user inside.
@@ -35,6 +37,7 @@ class Container:
         tmp_mb: MiB of ``/tmp``.
         memory_mb: MiB that all its processes share.
         pids: How many processes and threads it may hold.
+        processors: Those it may run on, every one where there are none.
         tty: Whether it gets a terminal.
         interactive: Whether it reads this process's standard input.
         name: Its name, the engine's choice where empty.
@@ -48,6 +51,7 @@ class Container:
 
     image: str
     command: tuple[str, ...] = ()
+    entrypoint: str = ""
     mounts: tuple[Bind, ...] = ()
     env: tuple[str, ...] = ()
     uid: int = UID
@@ -56,6 +60,7 @@ class Container:
     tmp_mb: int = 1024
     memory_mb: int = 8192
     pids: int = 4096
+    processors: tuple[int, ...] = ()
     tty: bool = False
     interactive: bool = False
     name: str = ""
@@ -82,8 +87,8 @@ class Container:
         _check_mounts(self.mounts)
 
 
-def run_arguments(container: Container, *, program: str = "docker", entrypoint: str = "") -> list[str]:
-    """The whole command that runs this container and removes it at its end, with another entrypoint where one is named."""
+def run_arguments(container: Container, *, program: str = "docker") -> list[str]:
+    """The whole command that runs this container and removes it at its end."""
     argv = [program, "run", "--rm", "--init", "--read-only"]
     argv += ["--tmpfs", f"/tmp:mode=1777,size={container.tmp_mb}m"]  # noqa: S108 - the container's own
     argv += ["--network", "none", "--user", f"{container.uid}:{container.gid}"]
@@ -91,8 +96,9 @@ def run_arguments(container: Container, *, program: str = "docker", entrypoint: 
     argv += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
     argv += ["--security-opt", f"seccomp={container.seccomp}", "--security-opt", "systempaths=unconfined"]
     argv += ["--pids-limit", str(container.pids), "--memory", f"{container.memory_mb}m"]
+    argv += ["--cpuset-cpus", ",".join(map(str, container.processors))] if container.processors else []
+    argv += ["--entrypoint", container.entrypoint] if container.entrypoint else []
     argv += ["--name", container.name] if container.name else []
-    argv += ["--entrypoint", entrypoint] if entrypoint else []
     for label, value in container.labels:
         argv += ["--label", f"{label}={value}"]
     argv += ["--interactive"] if container.interactive else []
@@ -103,6 +109,28 @@ def run_arguments(container: Container, *, program: str = "docker", entrypoint: 
     for bind in sorted(container.mounts, key=lambda bind: (bind.target.count("/"), bind.target)):
         argv += ["--mount", _mount(bind)]
     return [*argv, container.image, *container.command]
+
+
+def kill_arguments(name: str, *, program: str = "docker") -> list[str]:
+    """The command that removes a container, running or not, with the volumes that are its own."""
+    return [program, "rm", "--force", "--volumes", name]
+
+
+def list_arguments(label: str, *, program: str = "docker") -> list[str]:
+    """The command that prints the id of each container that has this label, running or not, a line each."""
+    return [program, "ps", "--all", "--quiet", "--no-trunc", "--filter", f"label={label}"]
+
+
+def labels_arguments(ids: Sequence[str], *, program: str = "docker") -> list[str]:
+    """The command that prints the id and the labels of each of these containers, in JSON, a line each."""
+    return [program, "container", "inspect", "--format", '{"id":{{json .Id}},"labels":{{json .Config.Labels}}}', *ids]
+
+
+def event_arguments(name: str, *, since_s: float, until_s: float, program: str = "docker") -> list[str]:
+    """The command that prints what happened to a container between two moments, an action and an exit code a line."""
+    form = "{{.Action}} {{.Actor.Attributes.exitCode}}"
+    span = ["--since", f"{since_s:.6f}", "--until", f"{until_s:.6f}"]
+    return [program, "events", *span, "--filter", f"container={name}", "--format", form]
 
 
 def one_line(container: Container, *, program: str = "docker") -> str:
@@ -130,6 +158,7 @@ def _csv(field: str) -> str:
 def _check_words(container: Container) -> None:
     for part in (
         container.image,
+        container.entrypoint,
         container.seccomp,
         *container.command,
         *(word for pair in container.labels for word in pair),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from hermit.run.bench import Bench
+    from hermit.run.place import InImage
     from hermit.run.plan import Attempt, EvalPlan
     from hermit.run.report import Row
     from hermit.sandbox import Place
@@ -47,7 +48,9 @@ class Progress:
     row: Row | None = None
 
 
-def evaluate(plan: EvalPlan, place: Place, *, fresh: bool, show: Callable[[Progress], None]) -> dict[str, Any]:
+def evaluate(
+    plan: EvalPlan, place: Place | InImage, *, fresh: bool, show: Callable[[Progress], None]
+) -> dict[str, Any]:
     """Makes every attempt that has not been made, and returns the summary.
 
     Args:
@@ -88,7 +91,7 @@ def evaluate(plan: EvalPlan, place: Place, *, fresh: bool, show: Callable[[Progr
         return summary
 
 
-def finished_rows(plan: EvalPlan, place: Place, ahead: list[Attempt]) -> Generator[Row]:
+def finished_rows(plan: EvalPlan, place: Place | InImage, ahead: list[Attempt]) -> Generator[Row]:
     """The rows of these attempts, as they end.
 
     Ctrl-C and TERM give up what runs: the sandboxes are killed, what had ended is still handed out.

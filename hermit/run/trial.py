@@ -7,6 +7,7 @@ status with a reason; a sandbox that fails is ours, and has no score.
 
 from __future__ import annotations
 
+import errno
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -18,7 +19,12 @@ from hermit.handoff import sanitize
 from hermit.handoff.collect import Collection, collect
 from hermit.roles import judge as judge_role
 from hermit.roles import task as task_role
+from hermit.run.bench import lend
 from hermit.run.report import Row, Status
+
+# How often an attempt is made whose container ends under it.
+TRIES = 3
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 if TYPE_CHECKING:
     from hermit.domain.sandbox import Sandbox
@@ -28,22 +34,40 @@ if TYPE_CHECKING:
 
 
 def attempt(bench: Bench, attempt: Attempt) -> Row:
-    """Makes one attempt.
+    """Makes one attempt; where the container ended under it, anew, a bounded number of times.
 
     Raises:
         Interrupted: The run was given up meanwhile.
     """
     began = time.monotonic()
+    records: list[str] = []
+    for left in reversed(range(TRIES)):
+        row, lost = _tried(bench, attempt, records)
+        if not (lost and left):
+            break
+    return replace(row, wall_s=time.monotonic() - began, records=tuple(records))
+
+
+def _tried(bench: Bench, attempt: Attempt, records: list[str]) -> tuple[Row, bool]:
+    """One attempt, and whether it was lost with its container."""
     task_id, repeat = attempt.key
     row = Row(id=task_id, repeat=repeat, status=Status.OK, confined=bench.place.confined, judged=judge_mode(bench))
-    with bench.workspace(attempt) as workspace:
-        trial = Trial(bench, workspace)
-        try:
-            row = trial.run(row)
-        except SandboxError as error:
-            words = error.what if not error.where else f"{error.where}: {error.what}"
-            row = replace(row, status=Status.SANDBOX_ERROR, phase=trial.phase, cause=error.cause, error=words)
-        return replace(row, wall_s=time.monotonic() - began, records=tuple(workspace.records))
+    phase = "agent"
+    try:
+        with bench.workspace(attempt) as workspace:
+            trial = Trial(bench, workspace)
+            try:
+                return trial.run(row), False
+            finally:
+                phase = trial.phase
+                records.extend(workspace.records)
+    except SandboxError as error:
+        words = error.what if not error.where else f"{error.where}: {error.what}"
+        return replace(row, status=Status.SANDBOX_ERROR, phase=phase, cause=error.cause, error=words), error.again
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        return replace(row, status=Status.SANDBOX_ERROR, phase=phase, cause="disk full", error=str(error)), False
 
 
 def judge_mode(bench: Bench) -> str:
@@ -113,11 +137,14 @@ class Trial:
             return Collection((), 0, 0, ())
         wanted = self.bench.plan.config.judge.collect
         try:
-            return collect(str(self.workspace.work), wanted, into=str(self.workspace.collected))
+            collection = collect(str(self.workspace.work), wanted, into=str(self.workspace.collected))
+            lend(self.workspace.collected, self.bench.judge_place)
         except sanitize.TooMuch as error:
             return Failure("collect", f"there is more in judge.collect than a copy may take: {error}")
         except OSError as error:
-            raise SandboxError(f"the work could not be copied: {error}", cause="collect") from None
+            cause = "disk full" if error.errno in FULL else "collect"
+            raise SandboxError(f"the work could not be copied: {error}", cause=cause) from None
+        return collection
 
     def judge(self, judged: str, task_sandbox: Sandbox, output: RunOutput) -> JudgeResult | Failure:
         """The judge scores the attempt."""
@@ -127,12 +154,12 @@ class Trial:
         if judged == "host":
             value = self.workspace.run(bench.host, judge_role.on_host(config, work=work), command)
         elif judged == "shared":
-            value = self.workspace.run(bench.place, judge_role.shared(config, task_sandbox, secrets), command)
+            value = self.workspace.run(bench.judge_place, judge_role.shared(config, task_sandbox, secrets), command)
         else:
             sandbox = judge_role.separate(
                 config, task_sandbox, collected=str(self.workspace.collected), work=work, secrets=secrets
             )
-            value = self.workspace.run(bench.place, sandbox, command)
+            value = self.workspace.run(bench.judge_place, sandbox, command)
         if isinstance(value, Failure):
             return value
         try:

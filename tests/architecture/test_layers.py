@@ -17,10 +17,12 @@ LAYERS = (
     ("run",),
     ("roles", "handoff", "agent", "adapter", "evolver"),
     ("config",),
+    ("resident",),
     ("sandbox",),
     ("bwrap", "oci", "unconfined"),
     ("net",),
     ("proc", "environ", "relay"),
+    ("streams",),
     ("bundle", "clock", "signals"),
     ("domain",),
     ("errors",),
@@ -28,7 +30,10 @@ LAYERS = (
 LEVEL = {part: number for number, layer in enumerate(LAYERS) for part in layer}
 # The package itself, `hermit`, names its public classes and its version: it is free for all.
 FREE = ("hermit", "hermit.__version__")
-STANDARD_ONLY = ("domain", "bwrap", "sandbox", "inside", "relay", "bundle", "clock", "signals", "unconfined")
+STANDARD_ONLY = (
+    *("domain", "bwrap", "resident", "sandbox", "inside", "relay", "streams", "bundle", "clock", "signals"),
+    "unconfined",
+)
 EXCEPTIONS: dict[tuple[str, str], str] = {}
 # What the standard library has, and what the relay calls its own neighbours by.
 INSIDE_OWN = ("around", "checks", "command", "family", "forward", "limits", "network", "relay")

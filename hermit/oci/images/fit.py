@@ -86,10 +86,10 @@ def judged(engine: Engine, image: str) -> tuple[Fitness, ...]:
 
 
 def _asked(engine: Engine, image: str) -> dict[str, object] | Fitness:
-    container = Container(image=image, command=("-c", ASKED), tmp_mb=64, memory_mb=1024, pids=128)
+    container = Container(image=image, entrypoint="python", command=("-c", ASKED), tmp_mb=64, memory_mb=1024, pids=128)
     cure = f"start it from ours: FROM hermit:{hermit.__version__}, and leave PATH, USER and /opt/hermit as they are"
     try:
-        finished = capture(run_arguments(container, program=engine.program, entrypoint="python"), timeout_s=ANSWER_S)
+        finished = capture(run_arguments(container, program=engine.program), timeout_s=ANSWER_S)
     except TimeoutError:
         raise PlaceError(f"the image {image} does not answer", where=engine.program, cure="make engine") from None
     words = finished.stdout.decode(errors="replace")

@@ -164,7 +164,7 @@ def test_a_run_in_the_image_is_reported_by_the_process_that_was_called(
 ) -> None:
     inside, code = ended
     engine = Engine("/usr/bin/docker", "1", "1", "linux/amd64")
-    monkeypatch.setattr(place, "choose", lambda *_, **__: place.Choice("in the image", engine, "hermit"))
+    monkeypatch.setattr(place, "choose", lambda *_, **__: place.Choice("in the image", "whole", engine, "hermit"))
     seen: list[list[str]] = []
 
     def in_image(plan: Any, _: Any, arguments: list[str], **__: Any) -> int:

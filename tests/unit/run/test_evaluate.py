@@ -241,6 +241,7 @@ def test_no_agent_can_end_the_run(run: Any, way: str) -> None:
 def test_a_sandbox_that_fails_while_it_starts_is_a_row_with_its_cause(run: Any) -> None:
     class Broken:
         confined = True
+        owner = None
 
         def run(self, *_: Any, **__: Any) -> Any:
             raise SandboxError("it fell over", where="the task sandbox", cause="mount")
