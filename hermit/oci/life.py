@@ -286,6 +286,8 @@ def _listening(directory: str, asked: Mapping[str, Any], *, owner: tuple[int, in
             listener.listen(1)
             for name in (ASKED, SOCKET):
                 os.chown(os.path.join(directory, name), *owner)
+            # Whoever is let in by mistake can see what is asked, and so be told from somebody who is shown nothing.
+            os.chmod(directory, 0o755)  # noqa: S103
             os.chown(directory, *owner)
             yield listener
     finally:
