@@ -385,6 +385,18 @@ def test_an_engine_that_maps_users_is_refused(engine, tmp_path, monkeypatch):
     assert "belongs to" in found.what
 
 
+def test_a_file_that_another_user_left_is_not_believed(engine, tmp_path, monkeypatch):
+    """As an engine does that maps the container's user to another one, who may write there all the same."""
+    real = os.lstat
+    owned = lambda path: (
+        os.stat_result((0o100644, 1, 1, 1, 4322, 4322, 0, 0, 0, 0)) if str(path).endswith("/written") else real(path)
+    )
+    monkeypatch.setattr("hermit.oci.life.os.lstat", owned)
+    found = refusal(engine, shape(tmp_path / "exchange"))
+    assert "belongs to 4322:4322" in found.what
+    assert "--runtime local" in found.cure
+
+
 def test_an_image_that_cannot_start_a_launcher_says_so(engine, tmp_path):
     given = shape(tmp_path / "exchange", image="hermit-no-such-image", name="hermit-no-such-image")
     assert "does not exist here" in refusal(engine, given).what
