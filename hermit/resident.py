@@ -19,6 +19,7 @@ this process ends at once; bubblewrap and every sandbox die with it, then the co
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -46,6 +47,15 @@ ASKED, SOCKET, WRITTEN = "asked.json", "socket", "written"
 NOT_SEEN, NOT_WRITABLE, NOT_CONNECTED = 64, 65, 66
 MOST_AT_ONCE = 1000
 MOST_DESCRIPTORS = 16
+# Where the kernel counts, in its older and its newer control groups.
+KILLS = ("/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events")
+
+
+FULL = SandboxError(
+    "the memory of the whole container was full, and the kernel ended processes in it",
+    cause="container memory",
+    cure="run fewer attempts at once, or give each less memory",
+)
 
 
 def main(arguments: list[str]) -> int:
@@ -130,6 +140,7 @@ def started(channel: socket.socket, descriptors: list[int], place: Place) -> wir
     """What came of the start that is asked for on these descriptors."""
     records: list[Record] = []
     signals = None
+    before = memory_kills()
     try:
         size = os.fstat(descriptors[0]).st_size
         request = wire.request(os.pread(descriptors[0], size, 0))
@@ -148,8 +159,23 @@ def started(channel: socket.socket, descriptors: list[int], place: Place) -> wir
         outcome, raised = None, error
     except Exception as error:  # noqa: BLE001 - whatever it is, the host has to hear of it
         outcome, raised = None, unexpected(error)
+    if (
+        outcome is not None
+        and outcome.code != 0
+        and not (outcome.timed_out or outcome.limit)
+        and memory_kills() > before
+    ):
+        outcome, raised = None, FULL
     record = records[0] if records else None
     return wire.Answer(outcome=outcome, raised=raised, record=record, ended_by=signals.ended_by if signals else 0)
+
+
+def memory_kills() -> int:
+    """How many processes of the container the kernel has ended for want of memory, as far as anybody counts."""
+    for path in KILLS:
+        with contextlib.suppress(OSError, ValueError), open(path, encoding="ascii") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("oom_kill "))
+    return 0
 
 
 def unexpected(error: Exception) -> SandboxError:

@@ -83,6 +83,11 @@ class Launcher:
         """The user and group that the sandboxes here write as."""
         return containers.user_inside(os.geteuid(), os.getegid())
 
+    @property
+    def name(self) -> str:
+        """The name of the container as it is now; empty while there is none."""
+        return self._life.name if self._life is not None else ""
+
     def __enter__(self) -> Self:
         os.chown(self._shape.exchange, *self.owner)
         self._life = Life(self._engine, self._shape)

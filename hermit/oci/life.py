@@ -245,7 +245,7 @@ class Life:
         ended = _ended(ends.process, within_s=ANSWER_S)
         cure = "run the same command again: attempts that a sandbox broke are made anew"
         actions = self._events()
-        if "oom" in actions:
+        if actions and "oom" in actions:
             what = f"the memory of the container, {shape.memory_mb} MiB, was full"
             cure = "run fewer attempts at once, or give each less memory"
             return {"what": what, "cause": "container memory", "again": False, "cure": cure}
@@ -264,12 +264,15 @@ class Life:
         what = f"the container ended by itself with {code}" + (f": {words}" if words else "")
         return {"what": what, "cause": "container gone", "again": True, "cure": cure}
 
-    def _events(self) -> set[str]:
+    def _events(self) -> set[str] | None:
+        """What happened to the container; ``None`` where the engine does not say."""
         arguments = event_arguments(self.name, since_s=self._began_s, until_s=time.time(), program=self._engine.program)
         try:
             finished = proc.capture(arguments, timeout_s=ANSWER_S)
         except (OSError, TimeoutError):
-            return set()
+            return None
+        if finished.code != 0:
+            return None
         return {line.split()[0] for line in finished.stdout.decode(errors="replace").splitlines() if line.strip()}
 
 
@@ -286,6 +289,8 @@ def _listening(directory: str, asked: Mapping[str, Any], *, owner: tuple[int, in
             listener.listen(1)
             for name in (ASKED, SOCKET):
                 os.chown(os.path.join(directory, name), *owner)
+            # Whoever is let in by mistake can see what is asked, and so be told from somebody who is shown nothing.
+            os.chmod(directory, 0o755)  # noqa: S103
             os.chown(directory, *owner)
             yield listener
     finally:

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermit.domain.bind import Bind
-from hermit.oci import argv, whole
+from hermit.oci import argv
+from hermit.oci import container as containers
 
 if TYPE_CHECKING:
     from hermit.oci.engine import Engine
@@ -89,7 +90,7 @@ class Verdicts:
 
 def container(engine: Engine, scratch: Path, *, name: str, package: Path, only: str) -> list[str]:
     """The command that makes the attacks in a container of this name, and leaves what came of them in ``scratch``."""
-    uid, gid = whole.user_inside(os.geteuid(), os.getegid())
+    uid, gid = containers.user_inside(os.geteuid(), os.getegid())
     python = tomllib.loads((ROOT / "images" / "pins.toml").read_text())["python"]["version"]
     libraries = f"/opt/hermit/lib/python{python}"
     mounts = [
