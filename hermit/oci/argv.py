@@ -19,6 +19,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\Z")
 SECCOMP_PROFILE = str(Path(__file__).with_name("seccomp.json"))
 PROFILE_IN_IMAGE = "/opt/hermit/share/seccomp.json"
 PYTHON_IN_IMAGE = "/opt/hermit/bin/python"
+# Where a person who follows a cure has put the profile.
+FETCHED_PROFILE = "hermit-seccomp.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,8 +143,21 @@ def one_line(container: Container, *, program: str = "docker") -> str:
 def cure(image: str, *command: str, program: str = "docker") -> str:
     """What a person types to run ``command`` in ``image`` where bubblewrap can start: fetch the profile, then run."""
     fetch = shlex.join([program, "run", "--rm", "--entrypoint", "cat", image, PROFILE_IN_IMAGE])
-    container = Container(image=image, command=command, seccomp="hermit-seccomp.json")
-    return f"{fetch} > hermit-seccomp.json && {one_line(container, program=program)}"
+    container = Container(image=image, command=command, seccomp=FETCHED_PROFILE)
+    return f"{fetch} > {FETCHED_PROFILE} && {one_line(container, program=program)}"
+
+
+def options(container: Container) -> dict[str, str]:
+    """Each option that closes a container as a person types it, by its name; a security option by what it is about."""
+    words = run_arguments(container)[3 : -1 - len(container.command)]
+    found: dict[str, str] = {}
+    for number, word in enumerate(words):
+        if word.startswith("--"):
+            value = next(iter(words[number + 1 : number + 2]), "--")
+            given = [] if value.startswith("--") else [value]
+            name = value.partition("=")[0] if word.endswith("security-opt") else word[2:]
+            found[name] = shlex.join([word, *given])
+    return found
 
 
 def _mount(bind: Bind) -> str:
