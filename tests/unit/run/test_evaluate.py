@@ -149,7 +149,8 @@ def test_the_run_is_free_again_when_it_ends(run: Any, attempts: list[Any]) -> No
 
 
 def test_a_run_directory_that_cannot_be_made_is_refused(run: Any, attempts: list[Any]) -> None:
-    (run.root / "runs").write_text("a file")
+    (run.root / "runs").mkdir()
+    (run.root / "runs" / "one").write_text("a file")
     with pytest.raises(ConfigError, match="it cannot be created") as caught:
         run.evaluate()
     assert "trainer.output_dir" in caught.value.cure
