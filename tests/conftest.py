@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import glob
 import os
-import signal
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path

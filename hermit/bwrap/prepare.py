@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from hermit.bwrap import argv, cover
+from hermit.bwrap import argv, cover, places
 from hermit.bwrap.system import Ground
 from hermit.domain.bind import contains
 from hermit.domain.network import Network
@@ -86,6 +86,7 @@ class Prepared:
             "writable": [bind.target for bind in sandbox.mounts if bind.writable],
             "network": sandbox.network.value,
             "probes": list(probes),
+            **({"secrets": self._secrets()} if probes else {}),
             "granted": self._expected(),
             "read_only": [bind.target for bind in sandbox.mounts if not bind.writable],
             "ports": list(self.reached.ports),
@@ -106,6 +107,14 @@ class Prepared:
             ports=tuple(self.reached.ports),
             proxy=self.reached.proxy,
         )
+
+    def _secrets(self) -> dict[str, Any]:
+        """What must not be shown under any name, as numbers and as places of file systems."""
+        found = places.absent(self.sandbox.probes)
+        return {
+            "identities": list(found.identities),
+            "spots": [(spot.device.encode(), os.fsencode(spot.path)) for spot in found.spots],
+        }
 
     def _expected(self) -> list[tuple[str, int, int]]:
         """Which file has to be found at each granted place that no cover lies over."""

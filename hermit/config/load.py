@@ -127,12 +127,12 @@ def _complaint(key: str, detail: ErrorDetails) -> str:
 def _nearest(key: str) -> str:
     """The known key most like this one, by its whole path or, where only the section is wrong, by its last part."""
 
-    def likeness(known: str) -> tuple[float, str]:
+    def likeness(known: str) -> tuple[float, float, str]:
         whole = difflib.SequenceMatcher(None, key, known).ratio()
         last = difflib.SequenceMatcher(None, key.rpartition(".")[2], known.rpartition(".")[2]).ratio()
-        return max(whole, last * 0.95), known
+        return max(whole, last * 0.95), whole, known
 
-    return max(map(likeness, known_keys()))[1]
+    return max(map(likeness, known_keys()))[-1]
 
 
 def _dotted(path: Sequence[Any]) -> str:

@@ -57,6 +57,18 @@ class Section(BaseModel):
         return field is None or type(None) in get_args(field.annotation)
 
 
+def listed_hosts(hosts: tuple[str, ...], info: ValidationInfo, *, key: str) -> tuple[str, ...]:
+    """The hosts of an allowlist.
+
+    Raises:
+        ValueError: The network is none that a list of hosts goes with.
+    """
+    network = info.data.get("network", "allowlist")
+    if hosts and network != "allowlist":
+        raise ValueError(f"hosts are only allowed with {key}: allowlist, not with {network}")
+    return hosts
+
+
 class DataConfig(Section):
     """The tasks and how they are split."""
 
@@ -88,6 +100,18 @@ class AgentConfig(Section):
     )
 
 
+class ResourcesConfig(Section):
+    """The bounds of an acting call, or of a judge; null leaves the sandbox its own default."""
+
+    memory_mb: Count | None = Field(default=None, description="MiB the whole sandbox may hold.")
+    file_mb: Count | None = Field(default=None, description="MiB each file may grow to.")
+    cpus: Count | None = Field(default=None, description="Processors the sandbox runs on.")
+    cpu_s: Count | None = Field(default=None, description="Processor seconds each process may use.")
+    pids: Count | None = Field(default=None, description="Processes and threads the sandbox may hold at once.")
+    open_files: Count | None = Field(default=None, description="Files each process may hold open.")
+    disk_mb: Count | None = Field(default=None, description="MiB of `/tmp` and of `/dev/shm`.")
+
+
 class JudgeConfig(Section):
     """The scorer, and where it runs."""
 
@@ -104,6 +128,18 @@ class JudgeConfig(Section):
     timeout_min: Amount | None = Field(
         default=None, description="Minutes after which a judge is stopped, as a `judge_error`."
     )
+    network: Literal["no-network", "allowlist", "public"] = Field(
+        default="no-network", description="Which network the judge's sandbox has."
+    )
+    allowed_hosts: tuple[Host, ...] = Field(default=(), description="The hosts that its `network: allowlist` reaches.")
+    resources: ResourcesConfig = Field(
+        default=ResourcesConfig(), description="The judge's bounds; null is that of `environment.resources`."
+    )
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _hosts_need_an_allowlist(cls, hosts: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        return listed_hosts(hosts, info, key="judge.network")
 
     @field_validator("mode")
     @classmethod
@@ -131,18 +167,6 @@ class EvolverAccessConfig(Section):
     tools: tuple[Callable, ...] = Field(default=(), description="Task tools the learner may call.")
 
 
-class ResourcesConfig(Section):
-    """The bounds of an acting call; null leaves the sandbox its own default."""
-
-    memory_mb: Count | None = Field(default=None, description="MiB the whole sandbox may hold.")
-    file_mb: Count | None = Field(default=None, description="MiB each file may grow to.")
-    cpus: Count | None = Field(default=None, description="Processors the sandbox runs on.")
-    cpu_s: Count | None = Field(default=None, description="Processor seconds each process may use.")
-    pids: Count | None = Field(default=None, description="Processes and threads the sandbox may hold at once.")
-    open_files: Count | None = Field(default=None, description="Files each process may hold open.")
-    disk_mb: Count | None = Field(default=None, description="MiB of `/tmp` and of `/dev/shm`.")
-
-
 class EnvironmentConfig(Section):
     """What the acting agent's sandbox shows, passes and allows."""
 
@@ -165,10 +189,7 @@ class EnvironmentConfig(Section):
     @field_validator("allowed_hosts")
     @classmethod
     def _hosts_need_an_allowlist(cls, hosts: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        network = info.data.get("network", "allowlist")
-        if hosts and network != "allowlist":
-            raise ValueError(f"hosts are only allowed with environment.network: allowlist, not with {network}")
-        return hosts
+        return listed_hosts(hosts, info, key="environment.network")
 
 
 class SandboxEvolverConfig(Section):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MOST_DEPTH = 200
+MOST_FEEDBACK = 256 * 1024
 MOST_NUMBER = 1e15  # sums of many of these are still exact enough, and finite
 NUMBERS = ("cost_usd", "wall_s", "api_speed")
 SHAPES: dict[str, tuple[type, ...]] = {"log": (str,), "messages": (list,), "tokens": (dict,), "extra": (dict,)}
@@ -118,7 +119,7 @@ def judge_result(value: Any) -> JudgeResult:
 
     Raises:
         TypeError: It is none of the three, or a part has the wrong type.
-        ValueError: The score is not finite.
+        ValueError: The score is not finite, or the feedback is too long.
     """
     if isinstance(value, JudgeResult):
         value = {**value.extra, "score": value.score, "feedback": value.feedback}
@@ -134,6 +135,8 @@ def judge_result(value: Any) -> JudgeResult:
         raise ValueError(f"a score must be finite and at most {MOST_NUMBER:g}, not {score!r:.40}")
     if not isinstance(feedback, str):
         raise TypeError(f"feedback must be text, not {type(feedback).__name__}")
+    if len(feedback) > MOST_FEEDBACK:
+        raise ValueError(f"feedback may have {MOST_FEEDBACK} characters, not {len(feedback)}")
     return JudgeResult(score=float(score), feedback=feedback, extra=extra)
 
 

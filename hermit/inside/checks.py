@@ -61,6 +61,7 @@ def plan(orders: dict[str, Any]) -> list[tuple[str, Callable[..., Seen], tuple[A
         "read_only": ("grants for reading read-only", unwritable),
         "sockets": ("no socket of the host", absent),
         "probes": ("secrets absent", absent),
+        "secrets": ("secrets absent by any other name", unseen),
     }
     return [
         ("unprivileged user", unprivileged, (status["Uid"],)),
@@ -346,6 +347,28 @@ def absent(paths: list[str]) -> Seen:
     """The paths that must not exist do not."""
     found = [path for path in paths if exists(path)]
     return not found, ", ".join(found) or f"{len(paths)} paths absent"
+
+
+def unseen(secrets: dict[str, Any]) -> Seen:
+    """No mount shows a secret, a directory that holds one or a part of one, by its numbers and by what it is mounted from."""
+    numbers, spots = {tuple(identity) for identity in secrets["identities"]}, secrets["spots"]
+    found, tried = [], 0
+    for line in read("/proc/self/mountinfo").splitlines():
+        fields = line.split(b" ")
+        target, device, root = os.fsdecode(unescape(fields[4])), fields[2], unescape(fields[3])
+        tried += 1
+        if any(device == other and (within(root, path) or within(path, root)) for other, path in spots):
+            found.append(target)
+        elif exists(target):
+            status = os.stat(target)
+            if (status.st_dev, status.st_ino) in numbers:
+                found.append(target)
+    return not found, ", ".join(found[:MOST_TRIED]) or f"{tried} mounts compared with {len(spots)} paths"
+
+
+def within(outer: bytes, inner: bytes) -> bool:
+    """Whether a path is another one or lies below it."""
+    return inner == outer or inner.startswith(outer.rstrip(b"/") + b"/")
 
 
 def exists(path: str) -> bool:

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
     from hermit.config.schema import RunConfig
     from hermit.config.tasks import Task
+    from hermit.domain.limits import Limits
     from hermit.domain.trial import RunOutput
     from hermit.roles.secrets import Secret
 
 RESULT_BYTES = 4 * 1024 * 1024
+NOT_THE_JUDGES = (hide.VARIABLE, task_role.LOGS_VARIABLE)
 
 
 def callable_of(config: RunConfig) -> str:
@@ -33,6 +35,13 @@ def command(config: RunConfig, task: Task, output: RunOutput, *, code: bytes) ->
     job = {"callable": callable_of(config), "task": dict(task.row), "output": vars(output)}
     whole = codec.dump(job) + b"\n" + code
     return Command(worker="hermit.agent.worker:run_judge", job=whole, result_bytes=RESULT_BYTES)
+
+
+def limits(config: RunConfig) -> Limits:
+    """The judge's own bounds, each in place of the acting call's."""
+    own = config.judge.resources.model_dump(exclude_none=True)
+    acting = task_role.limits(config, timeout_min=config.judge.timeout_min)
+    return replace(acting, **own)
 
 
 def shared(config: RunConfig, task_sandbox: Sandbox, secrets: Iterable[Secret]) -> Sandbox:
@@ -50,8 +59,7 @@ def separate(
 
 def on_host(config: RunConfig, *, work: str) -> Sandbox:
     """What a judge on the host has: its bounds and the place of the work; nothing of it is confined."""
-    limits = task_role.limits(config, timeout_min=config.judge.timeout_min)
-    return Sandbox(role="judge", env=((task_role.WORK_VARIABLE, work),), limits=limits, framework=True)
+    return Sandbox(role="judge", env=((task_role.WORK_VARIABLE, work),), limits=limits(config), framework=True)
 
 
 def _judging(config: RunConfig, task_sandbox: Sandbox, secrets: Iterable[Secret]) -> Sandbox:
@@ -59,10 +67,13 @@ def _judging(config: RunConfig, task_sandbox: Sandbox, secrets: Iterable[Secret]
     return replace(
         task_sandbox,
         role="judge",
+        binds=(),
         hide=(),
-        env=tuple(pair for pair in task_sandbox.env if pair[0] != hide.VARIABLE),
+        env=tuple(pair for pair in task_sandbox.env if pair[0] not in NOT_THE_JUDGES),
         read=tuple(sorted({*map(str, config.environment.read), *own})),
         cwd="/tmp",  # noqa: S108 - the sandbox's own; never where the agent could leave something to import
-        limits=task_role.limits(config, timeout_min=config.judge.timeout_min),
+        network=task_role.NETWORKS[config.judge.network],
+        allowed_hosts=tuple(config.judge.allowed_hosts),
+        limits=limits(config),
         probes=run_secrets.probes(secrets, judge=True),
     )

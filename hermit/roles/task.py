@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from hermit.domain import codec, hide
+from hermit.domain.bind import Bind
 from hermit.domain.command import Command
 from hermit.domain.limits import Limits
 from hermit.domain.network import Network
 from hermit.domain.sandbox import Enforce, Sandbox
+from hermit.roles import secrets as run_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
 
 # The working directory is named to the agent and to its judge by this variable, beside being the agent's cwd.
 WORK_VARIABLE = "HERMIT_WORK"
+# Where the logs of a call go: a directory beside the agent's file, fresh for each call, named by a variable too.
+LOGS = ".logs"
+LOGS_VARIABLE = "HERMIT_LOGS"
 NETWORKS = {"no-network": Network.ISOLATED, "allowlist": Network.ISOLATED, "public": Network.OPEN}
 
 
@@ -37,6 +43,12 @@ def declared(config: RunConfig) -> tuple[tuple[str, str], ...]:
     return (*pairs, ("agent.name", agent)) if agent else tuple(pairs)
 
 
+def logs_of(config: RunConfig) -> str | None:
+    """Where the logs of a call are shown; ``None`` for an agent that has no file, and so nothing beside it."""
+    agent = file_of(config.agent.name)
+    return None if agent is None else f"{os.path.dirname(agent)}/{LOGS}"
+
+
 def passes(config: RunConfig, name: str) -> bool:
     """Whether the host's variable ``name`` passes into the task sandbox."""
     return Sandbox(env_allow=tuple(config.environment.env)).passes(name)
@@ -49,23 +61,46 @@ def limits(config: RunConfig, *, timeout_min: float | None) -> Limits:
 
 
 def sandbox(
-    config: RunConfig, *, work: str, adapter: str | None, secrets: Iterable[Secret], hidden: tuple[str, ...] = ()
+    config: RunConfig,
+    *,
+    work: str,
+    adapter: str | None,
+    secrets: Iterable[Secret],
+    hidden: tuple[str, ...] = (),
+    logs: str = "",
+    renamed: bool = True,
 ) -> Sandbox:
-    """The sandbox of one attempt: what the task declares, the agent's file, its adapter, its own directory."""
+    """The sandbox of one attempt: what the task declares, the agent's file, its adapter, its own directories.
+
+    Args:
+        config: The run's config.
+        work: The attempt's own working directory.
+        adapter: The frozen adapter.
+        secrets: What each start proves absent.
+        hidden: What is covered.
+        logs: The attempt's own directory for logs, shown beside the agent's file; none where it is empty.
+        renamed: Whether a path can be shown under another name; else the logs stay where they are.
+    """
     environment = config.environment
+    beside = (logs_of(config) if renamed else logs) if logs else None
     read = {str(path) for path in environment.read}
     read |= {path for path in (file_of(config.agent.name), adapter) if path is not None}
     return Sandbox(
         role="task",
         read=tuple(sorted(read)),
         write=(*(str(path) for path in environment.write), work),
+        binds=(Bind(logs, beside, writable=True),) if beside is not None and renamed else (),
         cwd=work,
         network=NETWORKS[environment.network],
         allowed_hosts=tuple(environment.allowed_hosts),
-        env=((WORK_VARIABLE, work), *(((hide.VARIABLE, hide.to_environment(hidden)),) if hidden else ())),
+        env=(
+            (WORK_VARIABLE, work),
+            *(((LOGS_VARIABLE, beside),) if beside is not None else ()),
+            *(((hide.VARIABLE, hide.to_environment(hidden)),) if hidden else ()),
+        ),
         env_allow=tuple(environment.env),
         limits=limits(config, timeout_min=config.agent.timeout_min),
-        probes=tuple(name for secret in secrets for name in secret.names),
+        probes=run_secrets.probes(secrets, judge=False),
         framework=True,
         packages=tuple(environment.packages),
         hide=hidden,

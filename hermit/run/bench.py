@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from hermit.agent.result import Failure, handed_back
+from hermit.errors import SandboxError
+from hermit.handoff import sanitize
+from hermit.handoff.collect import collect
 from hermit.handoff.freeze import freeze
 from hermit.handoff.remove import remove
 from hermit.oci.container import give
@@ -84,9 +87,9 @@ class Bench:
     def workspace(self, attempt: Attempt) -> Iterator[Workspace]:
         """The directories and the evidence of one attempt; the directories are gone afterwards."""
         with _directory(self.exchange) as root, _directory(self.judge_exchange) as apart:
-            workspace = Workspace(self, attempt, work=root / "work", collected=apart / "collected")
-            workspace.work.mkdir()
-            workspace.collected.mkdir()
+            workspace = Workspace(self, attempt, work=root / "work", collected=apart / "collected", logs=root / "logs")
+            for directory in (workspace.work, workspace.collected, workspace.logs):
+                directory.mkdir()
             lend(root, self.place)
             lend(apart, self.judge_place)
             yield workspace
@@ -117,14 +120,18 @@ class Workspace:
         attempt: The attempt.
         work: The agent's working directory.
         collected: What a separate judge gets in its place.
+        logs: Where the agent writes its logs.
         records: The names of the records of its starts so far.
+        ended: Whether the last start is known to have left no process behind.
     """
 
     bench: Bench
     attempt: Attempt
     work: Path
     collected: Path
+    logs: Path
     records: list[str] = field(default_factory=list)
+    ended: bool = False
 
     def run(self, place: Place, sandbox: Sandbox, command: Command) -> dict[str, Any] | Failure:
         """Starts a worker and reads what it hands back; its record and what it printed are kept.
@@ -133,10 +140,21 @@ class Workspace:
             SandboxError: The sandbox failed.
             Interrupted: The run was given up.
         """
+        self.ended = False
         outcome = place.run(sandbox, command, keep=self._keep, cancel=self.bench.stop.descriptor)
         who = "judge" if sandbox.role == "judge" else "agent"
         self._keep_output(who, outcome)
         return handed_back(command, outcome)
+
+    def keep_logs(self) -> None:
+        """Copies what the agent logged, sanitized, beside the results."""
+        into = self.bench.plan.paths.agent_logs(*self.attempt.key)
+        remove(str(into))
+        into.mkdir(parents=True)
+        try:
+            collect(str(self.logs), ["."], into=str(into))
+        except (sanitize.TooMuch, OSError) as error:
+            raise SandboxError(f"the logs of the call could not be copied: {error}", cause="collect") from None
 
     def _keep(self, record: Record) -> None:
         task_id, repeat = self.attempt.key
@@ -147,6 +165,7 @@ class Workspace:
             lines = "".join(f"{line}\n" for line in record.decisions)
             path.with_suffix(".proxy.jsonl").write_text(lines, encoding="utf-8")
         self.records.append(path.name)
+        self.ended = record.empty
 
     def _keep_output(self, who: str, outcome: Outcome) -> None:
         for name, stream in (("out", outcome.stdout), ("err", outcome.stderr)):

@@ -33,7 +33,8 @@ class RunPaths:
             ├── results.jsonl             a line for each attempt, as they end
             ├── summary.json              what they come to
             └── logs/<id>-<repeat>/       what the agent and the judge printed, where they printed anything
-                └── agent.out agent.err judge.out judge.err
+                ├── agent.out agent.err judge.out judge.err
+                └── agent-logs/       a copy of the agent's `.logs`, where it wrote any
 
     Args:
         root: The run's directory.
@@ -71,6 +72,10 @@ class RunPaths:
     def logs(self, task_id: str, repeat: int) -> Path:
         """What one attempt printed."""
         return self.evaluation / "logs" / f"{file_name(task_id)}-{repeat}"
+
+    def agent_logs(self, task_id: str, repeat: int) -> Path:
+        """The copy of what the agent of one attempt logged."""
+        return self.logs(task_id, repeat) / "agent-logs"
 
     def new_record(self, role: str, task_id: str, repeat: int) -> Path:
         """A name for the record of a start that happens now."""

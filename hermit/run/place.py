@@ -108,9 +108,11 @@ def refuse_elsewhere(config: RunConfig, wanted: str) -> None:
             where="container.runtime",
             cure="use --runtime local" + (" or image" if network != "public" else ""),
         )
-    if wanted != "whole" and not config.sandbox.enabled:
+    off = "" if config.sandbox.enabled else "sandbox.enabled is false"
+    off = "environment.runner is host" if config.environment.runner == "host" else off
+    if wanted != "whole" and off:
         raise PlaceError(
-            "a container is only entered to make sandboxes, and sandbox.enabled is false",
+            f"a container is only entered to make sandboxes, and {off}",
             where="container.runtime",
             cure="use --runtime local, or --runtime whole for plain processes in the image",
         )

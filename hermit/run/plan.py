@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hermit
+from hermit import environ
 from hermit.agent.source import compiled
 from hermit.bwrap import python
 from hermit.config.tasks import load_tasks
 from hermit.domain import hide
-from hermit.domain.bind import contains
-from hermit.domain.sandbox import Sandbox
 from hermit.errors import ConfigError
 from hermit.handoff import freeze
-from hermit.net.hosts import Rules
 from hermit.roles import secrets as run_secrets
 from hermit.roles import task as task_role
+from hermit.run import refusals
 from hermit.run.paths import RunPaths, run_name
 
 if TYPE_CHECKING:
@@ -31,7 +28,6 @@ if TYPE_CHECKING:
     from hermit.config.tasks import Task
     from hermit.roles.secrets import Secret
 
-BUILT_IN_AGENTS = ("react", "codex", "claude-code", "harbor")
 TREE_SELECTORS = ("root", "final")
 
 
@@ -107,7 +103,8 @@ def evaluation(
     Raises:
         ConfigError: Something cannot be done as it stands; nothing was created.
     """
-    refuse_unsupported(config)
+    refusals.refuse_unsupported(config)
+    refusals.refuse_unset(config, environ.snapshot())
     source = _adapter(adapter)
     digest = _adapter_digest(source)
     task_set = load_tasks(config)
@@ -115,14 +112,8 @@ def evaluation(
     tasks = task_set.split(split)
     name = run_name(given=config.trainer.run_name, config=config_file, agent=config.agent.name)
     paths = RunPaths(config.trainer.output_dir / name, _selector(source, digest))
-    secrets = run_secrets.of_run(config, run_root=str(paths.root))
-    declared = [*task_role.declared(config), *_packages(config)]
-    declared += [("--adapter", str(source))] if source else []
-    refuse_missing(config)
-    run_secrets.refuse_declared(declared, secrets)
-    run_secrets.refuse_declared(shown_anyway(), secrets)
-    refuse_scratch(declared)
-    refuse_impossible(config)
+    secrets = run_secrets.of_run(config, config_file=str(config_file))
+    _refuse(config, source, secrets)
     agent = task_role.file_of(config.agent.name)
     return EvalPlan(
         config=config,
@@ -136,6 +127,23 @@ def evaluation(
         agent_code=_code(agent, config.agent.name.rpartition(":")[2], key="agent.name") if agent else b"",
         judge_code=_code(str(config.judge.path), config.judge.name, key="judge.path"),
     )
+
+
+def _refuse(config: RunConfig, adapter: Path | None, secrets: tuple[Secret, ...]) -> None:
+    """Every refusal that concerns what is shown: what is missing first, then what would show too much."""
+    paths = list(task_role.declared(config))
+    refusals.refuse_missing(config, paths)
+    declared = [*paths, *_packages(config)]
+    declared += [("--adapter", str(adapter))] if adapter else []
+    run_secrets.refuse_declared(declared, secrets, copied=frozenset({"--adapter"}))
+    run_secrets.refuse_declared(shown_anyway(), secrets)
+    run_secrets.refuse_hard_links(declared, secrets)
+    refusals.refuse_services(declared)
+    refusals.refuse_scratch(declared, secrets)
+    refusals.refuse_impossible(config)
+    refusals.refuse_ways_through_writable(config, [*declared, *((secret.key, secret.path) for secret in secrets)])
+    refusals.refuse_shared_state(config)
+    refusals.refuse_no_place_for_logs(config)
 
 
 def _packages(config: RunConfig) -> list[tuple[str, str]]:
@@ -157,78 +165,6 @@ def _hidden(config: RunConfig, inherited: str) -> tuple[str, ...]:
             "hermit itself cannot be hidden: its worker runs inside", where="sandbox.hide", cure="leave it out"
         )
     return names
-
-
-def refuse_unsupported(config: RunConfig) -> None:
-    """Refuses what the specification knows and this version does not do yet.
-
-    Raises:
-        ConfigError: The first such setting.
-    """
-    environment = config.environment
-    asked = {
-        "environment.image": environment.image is not None,
-        "environment.runner: host": environment.runner == "host",
-        f"agent.name: {config.agent.name}": config.agent.name in BUILT_IN_AGENTS,
-    }
-    for setting, wanted in asked.items():
-        if wanted:
-            raise ConfigError(f"{setting} is not supported yet", cure="leave it out, or use a later version of Hermit")
-
-
-def refuse_missing(config: RunConfig) -> None:
-    """Refuses a path that is not there.
-
-    Raises:
-        ConfigError: The first such path.
-    """
-    wanted = list(task_role.declared(config))
-    wanted += [("judge.path", str(config.judge.path)), *(("judge.tests", str(path)) for path in config.judge.tests)]
-    for key, path in wanted:
-        if not os.path.exists(path):
-            raise ConfigError(f"{path} does not exist", where=key, cure="create it, or leave it out")
-
-
-def refuse_scratch(declared: list[tuple[str, str]]) -> None:
-    """Refuses a declared path that holds the place where attempts work: each would see the work of the others.
-
-    Raises:
-        ConfigError: The first such path.
-    """
-    scratch = os.path.realpath(tempfile.gettempdir())
-    for key, path in declared:
-        if contains(os.path.realpath(path), scratch):
-            raise ConfigError(
-                f"{path} holds {scratch}, where the attempts of every run work",
-                where=key,
-                cure="declare a narrower path, or set TMPDIR elsewhere",
-            )
-
-
-def refuse_impossible(config: RunConfig) -> None:
-    """Refuses hosts that no list can hold, and declared paths that no sandbox can show together.
-
-    Raises:
-        ConfigError: The first of them.
-    """
-    try:
-        Rules.parse(list(config.environment.allowed_hosts))
-    except ValueError as error:
-        raise ConfigError(
-            str(error), where="environment.allowed_hosts", cure="name hosts such as api.example.com"
-        ) from None
-    if config.environment.network == "allowlist" and not config.environment.allowed_hosts:
-        raise ConfigError(
-            "an allowlist without a host reaches nothing",
-            where="environment.allowed_hosts",
-            cure="name its hosts, or set environment.network: no-network",
-        )
-    try:
-        Sandbox(read=tuple(map(str, config.environment.read)), write=tuple(map(str, config.environment.write)))
-    except ValueError as error:
-        raise ConfigError(
-            str(error), where="environment", cure="declare each path once, none inside a writable one"
-        ) from None
 
 
 def shown_anyway() -> list[tuple[str, str]]:

@@ -50,6 +50,10 @@ class Row:
         missing: Paths the judge was to get of which nothing came.
         dropped: How many entries of the work were not copied for the judge, by reason.
         records: The names of the records of its starts, in the run's ``sandbox`` directory.
+        on_host: Why the agent ran on the host; empty where it did not.
+        judge_on_host: Why the judge ran on the host although another mode was asked for; empty where it did not.
+        alone: Whether no process of the agent was alive when the judge started; ``None`` where none did.
+        left: What the call left in ``environment.write``, ``None`` where nothing is shared.
     """
 
     id: str
@@ -66,6 +70,10 @@ class Row:
     missing: tuple[str, ...] = ()
     dropped: tuple[tuple[str, int], ...] = ()
     records: tuple[str, ...] = ()
+    on_host: str = ""
+    judge_on_host: str = ""
+    alone: bool | None = None
+    left: dict[str, Any] | None = None
 
     @property
     def score(self) -> float | None:
@@ -96,6 +104,10 @@ class Row:
             "missing": list(self.missing),
             "dropped": dict(self.dropped),
             "records": list(self.records),
+            "on_host": self.on_host,
+            "judge_on_host": self.judge_on_host,
+            "alone": self.alone,
+            "left": self.left,
         }
 
 
@@ -108,11 +120,16 @@ class Tally:
     cost_usd: float = 0.0
     unknown_cost: set[str] = field(default_factory=set)
     unconfined: int = 0
+    on_host: Counter[str] = field(default_factory=Counter)
+    judge_on_host: Counter[str] = field(default_factory=Counter)
 
     def add(self, row: dict[str, Any]) -> None:
         """Takes one row in its JSON form."""
         self.statuses[row["status"]] += 1
         self.unconfined += not row.get("confined", True)
+        for name, counter in (("on_host", self.on_host), ("judge_on_host", self.judge_on_host)):
+            if row.get(name):
+                counter[row[name]] += 1
         if row["status"] != Status.SANDBOX_ERROR.value:
             judge = row["judge"]
             self.scores.setdefault(row["id"], []).append(judge["score"] if judge else 0.0)
@@ -158,6 +175,8 @@ class Tally:
             "attempts": self.attempts,
             "statuses": {status.value: self.statuses[status.value] for status in Status},
             "unconfined": self.unconfined,
+            "on_host": dict(self.on_host),
+            "judge_on_host": dict(self.judge_on_host),
             "complete": self.attempts == tasks * repeats,
         }
 

@@ -8,10 +8,12 @@ status with a reason; a sandbox that fails is ours, and has no score.
 from __future__ import annotations
 
 import errno
+import os
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from hermit import sandbox as sandboxes
 from hermit.agent.result import Failure
 from hermit.domain import codec
 from hermit.errors import SandboxError
@@ -19,8 +21,10 @@ from hermit.handoff import sanitize
 from hermit.handoff.collect import Collection, collect
 from hermit.roles import judge as judge_role
 from hermit.roles import task as task_role
+from hermit.run import changes
 from hermit.run.bench import lend
 from hermit.run.report import Row, Status
+from hermit.unconfined import Unconfined
 
 # How often an attempt is made whose container ends under it.
 TRIES = 3
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
     from hermit.domain.trial import JudgeResult, RunOutput
     from hermit.run.bench import Bench, Workspace
     from hermit.run.plan import Attempt
+
+RUNNER_HOST = "environment.runner is host"
 
 
 def attempt(bench: Bench, attempt: Attempt) -> Row:
@@ -51,51 +57,88 @@ def attempt(bench: Bench, attempt: Attempt) -> Row:
 def _tried(bench: Bench, attempt: Attempt, records: list[str]) -> tuple[Row, bool]:
     """One attempt, and whether it was lost with its container."""
     task_id, repeat = attempt.key
-    row = Row(id=task_id, repeat=repeat, status=Status.OK, confined=bench.place.confined, judged=judge_mode(bench))
-    phase = "agent"
+    judged, judge_on_host = where_judged(bench)
+    on_host = host_reason(bench)
+    row = Row(
+        id=task_id,
+        repeat=repeat,
+        status=Status.OK,
+        confined=not on_host,
+        judged=judged,
+        on_host=on_host,
+        judge_on_host=judge_on_host,
+    )
+    trial = None
     try:
         with bench.workspace(attempt) as workspace:
             trial = Trial(bench, workspace)
             try:
-                return trial.run(row), False
+                row = trial.run(row)
             finally:
-                phase = trial.phase
                 records.extend(workspace.records)
+                row = replace(row, alone=trial.alone, left=trial.left)
     except SandboxError as error:
         words = error.what if not error.where else f"{error.where}: {error.what}"
-        return replace(row, status=Status.SANDBOX_ERROR, phase=phase, cause=error.cause, error=words), error.again
+        return broken(row, trial, cause=error.cause, error=words), error.again
     except OSError as error:
         if error.errno not in FULL:
             raise
-        return replace(row, status=Status.SANDBOX_ERROR, phase=phase, cause="disk full", error=str(error)), False
+        return broken(row, trial, cause="disk full", error=str(error)), False
+    return row, False
 
 
-def judge_mode(bench: Bench) -> str:
-    """Where the judge runs: where the config says, and on the host where nothing is confined."""
-    return bench.plan.config.judge.mode if bench.place.confined else "host"
+def broken(row: Row, trial: Trial | None, *, cause: str, error: str) -> Row:
+    """The row of an attempt whose sandbox failed; one that never began was at its agent's door."""
+    phase = trial.phase if trial is not None else "agent"
+    return replace(row, status=Status.SANDBOX_ERROR, phase=phase, cause=cause, error=error)
+
+
+def host_reason(bench: Bench) -> str:
+    """Why the agent runs on the host; empty where it runs in a sandbox."""
+    if bench.plan.config.environment.runner == "host":
+        return RUNNER_HOST
+    backend = bench.place.backend if not bench.place.confined else None
+    return backend.reason if isinstance(backend, Unconfined) else ""
+
+
+def where_judged(bench: Bench) -> tuple[str, str]:
+    """Where the judge runs, and why there where that is not what the config says."""
+    mode, reason = bench.plan.config.judge.mode, host_reason(bench)
+    if mode == "host" or not reason:
+        return mode, ""
+    return "host", f"judge.mode {mode} needs the sandbox of the agent, and {reason}"
 
 
 @dataclass
 class Trial:
-    """The steps of one attempt, and which of them it is in."""
+    """The steps of one attempt, which of them it is in, and what was seen on the way."""
 
     bench: Bench
     workspace: Workspace
     phase: str = "agent"
+    alone: bool | None = None
+    left: dict[str, Any] | None = None
 
     def run(self, row: Row) -> Row:
         """Acts, collects, judges."""
         sandbox = self.task_sandbox()
-        output = self.act(sandbox)
+        try:
+            output = self.act(sandbox)
+        finally:
+            self.keep_logs()
         if isinstance(output, Failure):
             status = Status.TIMEOUT if output.cause == "timeout" else Status.AGENT_ERROR
             return failed(row, output, status=status, phase="agent")
         row = replace(row, output=output)
+        self.refuse_survivors()
         self.phase = "collect"
-        collection = self.collect(row.judged)
+        collection = self.collect()
         if isinstance(collection, Failure):
             return failed(row, collection, status=Status.AGENT_ERROR, phase="collect")
         row = replace(row, missing=collection.missing, dropped=collection.dropped)
+        if collection.missing:
+            words = f"nothing came of {', '.join(collection.missing)}, which judge.collect names"
+            return failed(row, Failure("missing", words), status=Status.AGENT_ERROR, phase="collect")
         self.phase = "judge"
         result = self.judge(row.judged, sandbox, output)
         if isinstance(result, Failure):
@@ -111,6 +154,8 @@ class Trial:
             adapter=self.bench.adapter,
             secrets=plan.secrets,
             hidden=plan.hidden,
+            logs=str(self.workspace.logs),
+            renamed=not host_reason(self.bench),
         )
 
     def act(self, sandbox: Sandbox) -> RunOutput | Failure:
@@ -123,7 +168,13 @@ class Trial:
             base=str(plan.base),
             code=plan.agent_code,
         )
-        value = self.workspace.run(self.bench.place, sandbox, command)
+        place = self.bench.place if plan.config.environment.runner == "sandbox" else sandboxes.unconfined(RUNNER_HOST)
+        shared = [str(path) for path in plan.config.environment.write]
+        before = changes.noted(shared)
+        try:
+            value = self.workspace.run(place, sandbox, command)
+        finally:
+            self.left = changes.between(before, changes.noted(shared)) if shared else None
         if isinstance(value, Failure):
             return value
         try:
@@ -131,13 +182,29 @@ class Trial:
         except TypeError as error:
             return Failure("result", str(error))
 
-    def collect(self, judged: str) -> Collection | Failure:
+    def keep_logs(self) -> None:
+        """A copy of the logs of the call, beside the results."""
+        if os.listdir(self.workspace.logs):
+            self.workspace.keep_logs()
+
+    def refuse_survivors(self) -> None:
+        """Says whether every process of the agent has ended, which is what lets a judge start.
+
+        Raises:
+            SandboxError: It is not known that all of them have.
+        """
+        self.alone = self.workspace.ended
+        if not self.alone:
+            what = "it could not be shown that every process of the agent has ended, so no judge was started"
+            raise SandboxError(what, cause="survivors")
+
+    def collect(self) -> Collection | Failure:
         """What a separate judge gets, copied out of the work; the work itself stays as the agent left it."""
-        if judged != "separate":
+        config = self.bench.plan.config
+        if config.judge.mode != "separate":
             return Collection((), 0, 0, ())
-        wanted = self.bench.plan.config.judge.collect
         try:
-            collection = collect(str(self.workspace.work), wanted, into=str(self.workspace.collected))
+            collection = collect(str(self.workspace.work), config.judge.collect, into=str(self.workspace.collected))
             lend(self.workspace.collected, self.bench.judge_place)
         except sanitize.TooMuch as error:
             return Failure("collect", f"there is more in judge.collect than a copy may take: {error}")
@@ -152,7 +219,9 @@ class Trial:
         command = judge_role.command(config, self.workspace.attempt.task, output, code=bench.plan.judge_code)
         work, secrets = str(self.workspace.work), bench.plan.secrets
         if judged == "host":
-            value = self.workspace.run(bench.host, judge_role.on_host(config, work=work), command)
+            # One that was to be separate gets what was collected here too, and nothing else.
+            given = str(self.workspace.collected) if config.judge.mode == "separate" else work
+            value = self.workspace.run(bench.host, judge_role.on_host(config, work=given), command)
         elif judged == "shared":
             value = self.workspace.run(bench.judge_place, judge_role.shared(config, task_sandbox, secrets), command)
         else:

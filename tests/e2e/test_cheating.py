@@ -225,9 +225,9 @@ def test_nothing_that_scores_an_attempt_can_be_seen_by_it(task_set: Callable[...
     if not confined:
         assert saw["there"] == paths, "without a sandbox everything can be seen: the agent looks at the right places"
         return
-    assert (saw["there"], saw["beside"]) == ([], ["agent.py"])
+    assert (saw["there"], saw["beside"]) == ([], [".logs", "agent.py"])
     assert set(saw["elsewhere"]) <= {"root", "opt"}, "only what leads to the interpreter"
-    assert set(saw["variables"]) <= {"HERMIT_WORK", "HOME", "LANG", "PATH", "TMPDIR", "USER", "LC_CTYPE"}
+    assert set(saw["variables"]) <= {"HERMIT_LOGS", "HERMIT_WORK", "HOME", "LANG", "PATH", "TMPDIR", "USER", "LC_CTYPE"}
 
 
 def test_a_verdict_written_to_every_descriptor_is_the_agents_own_failure(
@@ -277,18 +277,21 @@ def run(task, adapter, params):
     assert "answer" not in row["judge"]["extra"]["seen"]
 
 
-def test_a_collected_path_that_is_not_there_is_in_the_row_and_the_judge_sees_that_it_is_not(
+def test_a_collected_path_that_is_not_there_is_the_failure_of_the_attempt_and_is_never_judged(
     task_set: Callable[..., Any],
 ) -> None:
     agent = "from hermit import RunOutput\ndef run(task, adapter): open('other', 'w').write('x'); return RunOutput(1)\n"
     lines = "judge: {path: judge.py, tests: [tests], mode: separate, collect: [answer, deep/log, other]}\n"
-    made = task_set(agent, JUDGE, lines=AGENT + lines)
+    generous = "def score(task, output): return 1\n"
+    made = task_set(agent, generous, lines=AGENT + lines)
     expected(made)
-    assert made.eval().code == 0
+    said = made.eval("--json")
+    assert said.code == 0
     (row,) = made.rows
-    assert (row["status"], row["judge"]["score"]) == ("ok", 0.0)
+    assert (row["status"], row["phase"], row["cause"], row["judge"]) == ("agent_error", "collect", "missing", None)
     assert row["missing"] == ["answer", "deep/log"]
-    assert row["judge"]["extra"]["seen"] == ["other"]
+    assert row["error"] == "nothing came of answer, deep/log, which judge.collect names"
+    assert said.summary["mean_score"] == 0.0
 
 
 def test_what_one_attempt_wrote_is_not_there_for_the_next(task_set: Callable[..., Any]) -> None:

@@ -73,7 +73,8 @@ def test_a_record_says_what_was_shown_passed_bound_and_checked(made: Any) -> Non
     assert {str(made.root / "agent.py"), str(made.root / "books")} <= shown
     assert not any(path.startswith(str(made.root / name)) for path in shown for name in ("data", "judge.py", "runs"))
     writable = [bind["target"] for bind in task["binds"] if bind["writable"]]
-    assert len(writable) == 1
+    assert len(writable) == 2
+    assert str(made.root / ".logs") in writable
     assert str(made.root / "judge.py") in {bind["target"] for bind in judge["binds"]}
 
 

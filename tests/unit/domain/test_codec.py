@@ -148,6 +148,12 @@ def test_a_score_that_is_not_finite_is_refused(score):
             codec.judge_result(value)
 
 
+def test_feedback_has_a_bound():
+    assert codec.judge_result({"score": 1, "feedback": "x" * codec.MOST_FEEDBACK}).score == 1.0
+    with pytest.raises(ValueError, match="feedback may have"):
+        codec.judge_result({"score": 1, "feedback": "x" * (codec.MOST_FEEDBACK + 1)})
+
+
 @pytest.mark.parametrize("feedback", [None, 1, ["x"]])
 def test_feedback_that_is_no_text_is_refused(feedback):
     with pytest.raises(TypeError, match="feedback"):

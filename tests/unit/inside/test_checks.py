@@ -308,3 +308,27 @@ def test_a_control_group_namespace_is_tried_only_where_root_is_meant(checks):
     assert "no control group namespace" not in names
     rooted = {name for name, _, _ in checks.plan({**ORDERS, **ASKED, "root": True})}
     assert rooted - names == {"no control group namespace"}
+
+
+def test_a_mount_of_a_secret_is_found_by_its_numbers_alone(checks):
+    root = os.stat("/")
+    holding = {"identities": [(root.st_dev, root.st_ino)], "spots": []}
+    passed, said = checks.unseen(holding)
+    assert passed is False
+    assert "/" in said.split(", ")
+    assert checks.unseen({"identities": [(root.st_dev, 0)], "spots": []})[0] is True
+
+
+def test_a_mount_of_a_secret_or_of_what_holds_it_or_of_a_part_of_it_is_found_by_its_place(checks):
+    line = next(line for line in checks.read("/proc/self/mountinfo").splitlines() if line.split(b" ")[4] == b"/proc")
+    device = line.split(b" ")[2]
+    for path in (b"/", b"/inner/deep"):
+        assert "/proc" in checks.unseen({"identities": [], "spots": [(device, path)]})[1]
+    assert checks.unseen({"identities": [], "spots": [(b"0:0", b"/")]})[0] is True
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "within"), [(b"/", b"/a", True), (b"/a", b"/a", True), (b"/a", b"/ab", False)]
+)
+def test_paths_of_a_file_system_are_compared_by_their_parts(checks, outer, inner, within):
+    assert checks.within(outer, inner) is within

@@ -29,7 +29,7 @@ def loaded(config: Callable[..., Any]) -> Any:
 
 @pytest.fixture
 def run_secrets(loaded: Any) -> tuple[Secret, ...]:
-    return secrets.of_run(loaded, run_root="/runs/one")
+    return secrets.of_run(loaded)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_the_agents_own_file_is_not_shown_to_its_judge(judging: Sandbox, agents:
 
 def test_the_data_the_splits_and_the_run_stay_hidden_from_the_judge(judging: Sandbox, tmp_path: Path) -> None:
     names = ("data/tasks.jsonl", "data/train.txt", "data/test.txt")
-    assert set(judging.probes) == {*(f"{tmp_path}/{name}" for name in names), "/runs/one"}
+    assert set(judging.probes) == {*(f"{tmp_path}/{name}" for name in names), f"{tmp_path}/runs"}
 
 
 def test_the_judge_starts_where_the_agent_could_leave_nothing_to_import(judging: Sandbox) -> None:

@@ -78,7 +78,9 @@ def test_the_first_of_several_declared_paths_that_shows_a_secret_is_named(tmp_pa
 
 def test_every_file_that_decides_a_score_is_a_secret_of_the_run(config: Callable[..., Any], tmp_path: Path) -> None:
     loaded = config("data.val=data/val.txt", "judge.tests=[t1, t2]")
-    found = {(secret.key, secret.path.removeprefix(f"{tmp_path}/")) for secret in of_run(loaded, run_root="/runs/x")}
+    found = {
+        (secret.key, secret.path.removeprefix(f"{tmp_path}/")) for secret in of_run(loaded, config_file="/x/run.yaml")
+    }
     assert found == {
         ("data.tasks", "data/tasks.jsonl"),
         ("data.train", "data/train.txt"),
@@ -87,7 +89,8 @@ def test_every_file_that_decides_a_score_is_a_secret_of_the_run(config: Callable
         ("judge.path", "judge.py"),
         ("judge.tests", "t1"),
         ("judge.tests", "t2"),
-        ("trainer.output_dir", "/runs/x"),
+        ("trainer.output_dir", "runs"),
+        ("the run config", "/x/run.yaml"),
     }
 
 

@@ -27,7 +27,7 @@ def made(config: Callable[..., Any]) -> Callable[..., Sandbox]:
 
     def make(*overrides: str, adapter: str | None = None) -> Sandbox:
         loaded = config(*overrides)
-        return task.sandbox(loaded, work=WORK, adapter=adapter, secrets=secrets.of_run(loaded, run_root="/runs/one"))
+        return task.sandbox(loaded, work=WORK, adapter=adapter, secrets=secrets.of_run(loaded))
 
     return make
 
@@ -50,7 +50,7 @@ def test_only_the_work_directory_and_declared_paths_are_writable(made: Callable[
 
 def test_the_data_the_judge_its_tests_and_the_run_are_probed(made: Callable[..., Sandbox], tmp_path: Path) -> None:
     wanted = {f"{tmp_path}/{name}" for name in ("data/tasks.jsonl", "data/train.txt", "data/test.txt")}
-    wanted |= {f"{tmp_path}/judge.py", f"{tmp_path}/tests", "/runs/one"}
+    wanted |= {f"{tmp_path}/judge.py", f"{tmp_path}/tests", f"{tmp_path}/runs"}
     assert set(made().probes) == wanted
 
 

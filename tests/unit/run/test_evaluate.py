@@ -7,6 +7,7 @@ import fcntl
 import itertools
 import json
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -153,7 +154,8 @@ def test_the_run_is_free_again_when_it_ends(run: Any, attempts: list[Any]) -> No
 
 
 def test_a_run_directory_that_cannot_be_made_is_refused(run: Any, attempts: list[Any]) -> None:
-    (run.root / "runs").write_text("a file")
+    (run.root / "runs").mkdir()
+    (run.root / "runs" / "one").write_text("a file")
     with pytest.raises(ConfigError, match="it cannot be created") as caught:
         run.evaluate()
     assert "trainer.output_dir" in caught.value.cure
@@ -258,7 +260,7 @@ class Lossy:
         if self.left > 0:
             self.left -= 1
             raise SandboxError("the container was killed", where="hermit", cause="container killed", again=self.again)
-        return sandboxes.unconfined("a test").run(sandbox, command, keep=keep, **more)
+        return sandboxes.unconfined("a test").run(replace(sandbox, binds=()), command, keep=keep, **more)
 
 
 @pytest.mark.parametrize(

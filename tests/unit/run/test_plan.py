@@ -42,7 +42,6 @@ def test_a_plan_that_is_fit_creates_nothing_either(run: Any) -> None:
     ("setting", "named"),
     [
         ("environment.image=debian", "environment.image"),
-        ("environment.runner=host", "environment.runner: host"),
         ("agent.name=react", "agent.name: react"),
         ("agent.name=codex", "agent.name: codex"),
         ("agent.name=claude-code", "agent.name: claude-code"),

@@ -90,6 +90,8 @@ def test_the_summary_counts_tasks_attempts_cost_and_errors() -> None:
         "attempts": 4,
         "statuses": {"ok": 3, "agent_error": 0, "timeout": 1, "judge_error": 0, "sandbox_error": 0},
         "unconfined": 0,
+        "on_host": {},
+        "judge_on_host": {},
         "complete": True,
     }
 
