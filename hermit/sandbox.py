@@ -162,6 +162,9 @@ def _try_bubblewrap(*, container_cure: str) -> Place:
         raise PlaceError("bubblewrap is not installed: no `bwrap` on the PATH", cure=INSTALL)
     try:
         said = proc.capture([program, "--version"], timeout_s=10)
+    except BlockingIOError:
+        finding = bubblewrap_preflight.NO_PROCESS
+        raise PlaceError(finding.what, cure=finding.cure) from None
     except (OSError, TimeoutError) as error:
         raise PlaceError(f"{program} does not run: {error}", cure=f"install it anew: {INSTALL}") from None
     words = said.stdout.decode(errors="replace").split()

@@ -250,7 +250,7 @@ def diagnose(text: str, facts: Facts, *, container_cure: str = "") -> Finding:
     if "Creating new namespace failed: Function not implemented" in text:
         return _RUNTIME
     if "Creating new namespace failed: Resource temporarily unavailable" in text:
-        return _PIDS
+        return NO_PROCESS
     return _diagnose_setup(text, facts, container_cure) or _unknown(text)
 
 
@@ -282,7 +282,7 @@ _RUNTIME = Finding(
     "the container runtime implements no namespaces of its own (gVisor and its like do not)",
     "run the container with the runtime runc or crun: docker run --runtime runc ...",
 )
-_PIDS = Finding(
+NO_PROCESS = Finding(
     "pids_limit",
     "no further process may be started: a limit on processes is reached",
     "raise it: docker run --pids-limit N for a container, ulimit -u N for a user",
@@ -365,7 +365,7 @@ def _namespace_refused(facts: Facts, container_cure: str) -> Finding:
     answers = {
         errno.EINVAL: _KERNEL,
         errno.ENOSYS: _RUNTIME,
-        errno.EAGAIN: _PIDS,
+        errno.EAGAIN: NO_PROCESS,
         errno.ENOSPC: _limits(facts),
         errno.EUSERS: _limits(facts),
     }

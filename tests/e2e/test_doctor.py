@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from hermit.bwrap.preflight import NO_PROCESS
 from hermit.oci import argv
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -189,9 +190,21 @@ def test_each_blocker_of_a_container_is_named_also_beside_another(without: tuple
 @pytest.mark.docker
 @pytest.mark.image
 @pytest.mark.serial
-def test_a_container_that_may_start_no_process_is_told_of_the_limit() -> None:
-    # Two: its init and the check itself.
-    _, found = found_by(container(more=("--pids-limit", "2")))
-    assert "user_namespaces" in blocked(found)
-    assert "no further process may be started" in found["user_namespaces"]["found"]
-    assert "--pids-limit" in found["user_namespaces"]["cure"]
+@pytest.mark.parametrize(
+    ("without", "more"),
+    [
+        # Two: its init and the check itself.
+        ((), ("--pids-limit", "2")),
+        # A user whom no other process has, and one process without an init beside it.
+        (("init",), ("--ulimit", "nproc=1", "--user", "54321:54321")),
+    ],
+)
+def test_a_container_that_may_start_no_process_is_told_of_the_limit(
+    without: tuple[str, ...], more: tuple[str, ...]
+) -> None:
+    _, found = found_by(container(without=without, more=more))
+    blockers = {"user_namespaces", "mount_and_pivot_root", "loopback", "bubblewrap", "sandbox"}
+    assert blocked(found) - {"processes"} == blockers
+    for name in blockers - {"bubblewrap"}:
+        assert "no further process may be started" in found[name]["found"]
+    assert {found[name]["cure"] for name in blockers} == {NO_PROCESS.cure}

@@ -8,6 +8,7 @@ import tempfile
 from typing import TYPE_CHECKING
 
 from hermit.bwrap import argv
+from hermit.bwrap.preflight import NO_PROCESS
 from hermit.proc import capture
 from hermit.run.doctor.finding import Finding
 
@@ -32,7 +33,8 @@ def probes(environ: Mapping[str, str], *, starts: bool) -> Iterator[Finding]:
     try:
         said = capture([program, "--version"], timeout_s=ANSWER_S)
     except (OSError, TimeoutError) as error:
-        yield Finding("bubblewrap", False, f"{program} does not run: {error}", INSTALL, unconfined=True)
+        cure = NO_PROCESS.cure if isinstance(error, BlockingIOError) else INSTALL
+        yield Finding("bubblewrap", False, f"{program} does not run: {error}", cure, unconfined=True)
         return
     words = said.stdout.decode(errors="replace").split()
     right = said.code == 0 and words[:1] == ["bubblewrap"] and bool(words[1:])

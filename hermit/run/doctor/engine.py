@@ -30,7 +30,7 @@ def probes(environ: Mapping[str, str]) -> Iterator[Finding]:
     try:
         found = engines.find(environ)
     except PlaceError as error:
-        yield Finding("container engine", False, error.what, error.cure, needed=False)
+        yield Finding("container engine", False, error.what, error.cure or "try `docker version`", needed=False)
         return
     name = Path(found.program).name
     yield Finding("container engine", True, f"{name} {found.server} on {found.platform}", needed=False)
@@ -42,7 +42,7 @@ def _answer(found: Engine, environ: Mapping[str, str]) -> dict[str, Any]:
     try:
         said = capture([found.program, "version", "--format", "{{json .}}"], timeout_s=engines.ANSWER_S, env=environ)
         document = json.loads(said.stdout)
-    except (TimeoutError, ValueError):
+    except (OSError, TimeoutError, ValueError):
         return {}
     return document if isinstance(document, dict) else {}
 
