@@ -202,7 +202,7 @@ class Line:
             job["worker_result"] = self._pipe("result", command.result_bytes)
         # What the sandbox's own programs were started with is closed by then; this is what may be left.
         job["checks"] = {"descriptors": list(self.far), **orders.checks}
-        packed = bundle.packed(orders.python, job, worker=bool(command.worker))
+        packed = bundle.packed(orders.python, job, worker=command.worker)
         self._bundle = self.add_memory("bundle", packed)
 
     def __enter__(self) -> Self:

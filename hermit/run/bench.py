@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Self
 from hermit.agent.result import Failure, handed_back
 from hermit.handoff.freeze import freeze
 from hermit.handoff.remove import remove
-from hermit.run.paths import write_atomically
+from hermit.run.paths import write_atomically, written_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+    from typing import Any, BinaryIO
 
     from hermit.domain.command import Command, Outcome
     from hermit.domain.record import Record
@@ -114,6 +114,10 @@ class Workspace:
         who = "judge" if sandbox.role == "judge" else "agent"
         self._keep_output(who, outcome)
         return handed_back(command, outcome)
+
+    def manifest(self) -> contextlib.AbstractContextManager[BinaryIO]:
+        """Where the manifest of what was collected is written."""
+        return written_atomically(self.bench.plan.paths.manifest(*self.attempt.key))
 
     def _keep(self, record: Record) -> None:
         task_id, repeat = self.attempt.key

@@ -48,7 +48,9 @@ class Row:
         confined: Whether the agent was confined.
         judged: Where the judge ran: ``host``, ``shared`` or ``separate``.
         missing: Paths the judge was to get of which nothing came.
-        dropped: How many entries of the work were not copied for the judge, by reason.
+        dropped: How many entries of the work, or parts of them, were not copied for the judge, by reason.
+        collected: What was copied for the judge, as counts, and the digest of the manifest beside its logs; ``None``
+            where nothing had to be.
         records: The names of the records of its starts, in the run's ``sandbox`` directory.
     """
 
@@ -65,6 +67,7 @@ class Row:
     judged: str = ""
     missing: tuple[str, ...] = ()
     dropped: tuple[tuple[str, int], ...] = ()
+    collected: dict[str, Any] | None = None
     records: tuple[str, ...] = ()
 
     @property
@@ -95,6 +98,7 @@ class Row:
             "judged": self.judged,
             "missing": list(self.missing),
             "dropped": dict(self.dropped),
+            "collected": self.collected,
             "records": list(self.records),
         }
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from hermit.agent.result import Failure
 from hermit.domain import codec
 from hermit.errors import SandboxError
-from hermit.handoff import sanitize
+from hermit.handoff import budget
 from hermit.handoff.collect import Collection, collect
 from hermit.roles import judge as judge_role
 from hermit.roles import task as task_role
@@ -71,7 +71,8 @@ class Trial:
         collection = self.collect(row.judged)
         if isinstance(collection, Failure):
             return failed(row, collection, status=Status.AGENT_ERROR, phase="collect")
-        row = replace(row, missing=collection.missing, dropped=collection.dropped)
+        came = collection.as_json() if row.judged == "separate" else None
+        row = replace(row, missing=collection.missing, dropped=collection.dropped, collected=came)
         self.phase = "judge"
         result = self.judge(row.judged, sandbox, output)
         if isinstance(result, Failure):
@@ -110,11 +111,13 @@ class Trial:
     def collect(self, judged: str) -> Collection | Failure:
         """What a separate judge gets, copied out of the work; the work itself stays as the agent left it."""
         if judged != "separate":
-            return Collection((), 0, 0, ())
+            return Collection()
         wanted = self.bench.plan.config.judge.collect
         try:
-            return collect(str(self.workspace.work), wanted, into=str(self.workspace.collected))
-        except sanitize.TooMuch as error:
+            with self.workspace.manifest() as manifest:
+                into = str(self.workspace.collected)
+                return collect(str(self.workspace.work), wanted, into=into, manifest=manifest)
+        except budget.TooMuch as error:
             return Failure("collect", f"there is more in judge.collect than a copy may take: {error}")
         except OSError as error:
             raise SandboxError(f"the work could not be copied: {error}", cause="collect") from None

@@ -21,14 +21,25 @@ LAYERS = (
     ("bwrap", "oci", "unconfined"),
     ("net",),
     ("proc", "environ", "relay"),
-    ("bundle", "clock", "signals"),
+    ("bundle", "clock", "signals", "untrusted"),
     ("domain",),
     ("errors",),
 )
 LEVEL = {part: number for number, layer in enumerate(LAYERS) for part in layer}
 # The package itself, `hermit`, names its public classes and its version: it is free for all.
 FREE = ("hermit", "hermit.__version__")
-STANDARD_ONLY = ("domain", "bwrap", "sandbox", "inside", "relay", "bundle", "clock", "signals", "unconfined")
+STANDARD_ONLY = (
+    "domain",
+    "bwrap",
+    "sandbox",
+    "inside",
+    "relay",
+    "bundle",
+    "clock",
+    "signals",
+    "unconfined",
+    "untrusted",
+)
 EXCEPTIONS: dict[tuple[str, str], str] = {}
 # What the standard library has, and what the relay calls its own neighbours by.
 INSIDE_OWN = ("around", "checks", "command", "family", "forward", "limits", "network", "relay")
