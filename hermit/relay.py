@@ -169,7 +169,7 @@ class Line:
             job["worker_job"], job["worker_result"] = self._worker(command, streams)
         # What the sandbox's own programs were started with is closed by then; this is what may be left.
         job["checks"] = {"descriptors": list(self.far), **orders.checks}
-        packed = bundle.packed(orders.python, job, worker=bool(command.worker))
+        packed = bundle.packed(orders.python, job, worker=command.worker)
         self._bundle = self.add_memory("bundle", packed)
 
     def _standard(self, command: Command, streams: Streams) -> tuple[int, int, int]:

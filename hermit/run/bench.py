@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Self
 
 from hermit.agent.result import Failure, handed_back
 from hermit.errors import SandboxError
-from hermit.handoff import sanitize
+from hermit.handoff import budget
 from hermit.handoff.collect import collect
 from hermit.handoff.freeze import freeze
 from hermit.handoff.remove import remove
 from hermit.oci.container import give
-from hermit.run.paths import write_atomically
+from hermit.run.paths import write_atomically, written_atomically
 from hermit.run.place import InImage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+    from typing import Any, BinaryIO
 
     from hermit.domain.command import Command, Outcome
     from hermit.domain.record import Record
@@ -153,8 +153,12 @@ class Workspace:
         into.mkdir(parents=True)
         try:
             collect(str(self.logs), ["."], into=str(into))
-        except (sanitize.TooMuch, OSError) as error:
+        except (budget.TooMuch, OSError) as error:
             raise SandboxError(f"the logs of the call could not be copied: {error}", cause="collect") from None
+
+    def manifest(self) -> contextlib.AbstractContextManager[BinaryIO]:
+        """Where the manifest of what was collected is written."""
+        return written_atomically(self.bench.plan.paths.manifest(*self.attempt.key))
 
     def _keep(self, record: Record) -> None:
         task_id, repeat = self.attempt.key

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
 import signal
 import threading
 import time
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermit import sandbox as sandboxes
 from hermit.errors import ConfigError, Interrupted
+from hermit.handoff.remove import remove
 from hermit.run import bench as benches
 from hermit.run import trial
 from hermit.run.paths import write_atomically
@@ -192,7 +192,7 @@ def _create(directory: Any) -> None:
 
 def _empty(directory: Any) -> None:
     for entry in directory.iterdir():
-        shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+        remove(str(entry)) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
 
 
 def _match_lock(plan: EvalPlan) -> None:

@@ -17,7 +17,7 @@ from hermit import sandbox as sandboxes
 from hermit.agent.result import Failure
 from hermit.domain import codec
 from hermit.errors import SandboxError
-from hermit.handoff import sanitize
+from hermit.handoff import budget
 from hermit.handoff.collect import Collection, collect
 from hermit.roles import judge as judge_role
 from hermit.roles import task as task_role
@@ -135,7 +135,8 @@ class Trial:
         collection = self.collect()
         if isinstance(collection, Failure):
             return failed(row, collection, status=Status.AGENT_ERROR, phase="collect")
-        row = replace(row, missing=collection.missing, dropped=collection.dropped)
+        came = collection.as_json() if self.bench.plan.config.judge.mode == "separate" else None
+        row = replace(row, missing=collection.missing, dropped=collection.dropped, collected=came)
         if collection.missing:
             words = f"nothing came of {', '.join(collection.missing)}, which judge.collect names"
             return failed(row, Failure("missing", words), status=Status.AGENT_ERROR, phase="collect")
@@ -202,11 +203,13 @@ class Trial:
         """What a separate judge gets, copied out of the work; the work itself stays as the agent left it."""
         config = self.bench.plan.config
         if config.judge.mode != "separate":
-            return Collection((), 0, 0, ())
+            return Collection()
+        into = str(self.workspace.collected)
         try:
-            collection = collect(str(self.workspace.work), config.judge.collect, into=str(self.workspace.collected))
+            with self.workspace.manifest() as manifest:
+                collection = collect(str(self.workspace.work), config.judge.collect, into=into, manifest=manifest)
             lend(self.workspace.collected, self.bench.judge_place)
-        except sanitize.TooMuch as error:
+        except budget.TooMuch as error:
             return Failure("collect", f"there is more in judge.collect than a copy may take: {error}")
         except OSError as error:
             cause = "disk full" if error.errno in FULL else "collect"
