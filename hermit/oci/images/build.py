@@ -5,19 +5,21 @@ Each image carries the digest of what it is made from, so a change rebuilds its 
     hermit-rootfs:<digest>             Debian and bubblewrap; changes with images/pins.toml
     hermit-environment:<digest>        + /opt/hermit with the packages; changes with images/base/requirements.txt
     hermit-judge-environment:<digest>  + what scorers need; changes with images/judge/requirements.txt
-    hermit, hermit-judge               + Hermit; change with the source; named only after their tests passed
+    hermit, hermit-judge               + Hermit; change with the source; named only after both passed their tests
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hermit.errors import PlaceError
 from hermit.oci.images import archive, checkout, contents, host
 from hermit.oci.images.checkout import digest
+from hermit.oci.images.overview import REVISION
 from hermit.oci.images.site import Part, part, step
 
 if TYPE_CHECKING:
@@ -75,21 +77,34 @@ def build(site: Site, *, refresh: bool = False, base: str = "", locked: bool = F
     store, version = site.store, site.checkout.version
     known = str((store.attributes(base) or {}).get("Id", base)) if base else ""
     wanted = checkout.inputs(site.checkout, base=known)
-    if not refresh and all(store.label(f"{one.name}:{version}", INPUTS_LABEL) == wanted.code for one in PRODUCTS):
+    if not refresh and all(_current(site, f"{one.name}:{version}", wanted) for one in PRODUCTS):
         for one in PRODUCTS:
             store.tag(f"{one.name}:{version}", f"{one.name}:latest")
         site.say(f"hermit {version} is up to date")
         return
     # The images in use keep their layers and their names until their successors have passed the test.
-    for name in wanted.names.values() if refresh else ():
-        store.remove(name)
+    for part_name in wanted.names.values() if refresh else ():
+        store.remove(part_name)
     environments(site, wanted, base=base, locked=locked)
     wheel = host.hermit_wheel(site)
-    made = [final(site, product, wanted, wheel=wheel) for product in PRODUCTS]
+    # Half of each build and nearly all of each test is waiting for the engine.
+    with ThreadPoolExecutor(len(PRODUCTS)) as pool:
+        made = list(pool.map(lambda product: final(site, product, wanted, wheel=wheel), PRODUCTS))
+        failed = [*pool.map(lambda pair: refusal(site, *pair), zip(PRODUCTS, made, strict=True))]
+    for reason in filter(None, failed):
+        for image in made:
+            store.remove(image.id)
+        raise reason
     for product, image in zip(PRODUCTS, made, strict=True):
-        publish(site, product, image)
+        name(site, product, image)
     drop_superseded(store, wanted)
     site.say(f"hermit {version} is ready: docker run --rm hermit check")
+
+
+def _current(site: Site, image: str, wanted: Inputs) -> bool:
+    """Whether an image is made of these inputs, and says the commit that they are of."""
+    labels = {INPUTS_LABEL: wanted.code, REVISION: site.checkout.revision()}
+    return all(site.store.label(image, name) == value for name, value in labels.items())
 
 
 def environments(site: Site, wanted: Inputs, *, base: str = "", locked: bool = False) -> None:
@@ -209,27 +224,24 @@ def code(site: Site, product: Product, wanted: Inputs, *, wheel: Path) -> Part:
     return part(site, "base/Dockerfile", context, arguments=arguments)
 
 
-def publish(site: Site, product: Product, image: Image) -> None:
-    """Tests an image from outside, and gives it the names that its predecessor had.
-
-    Raises:
-        PlaceError: It does not pass its test; it has no name then, and the predecessor keeps its own.
-    """
-    store, version = site.store, site.checkout.version
-    site.say(f"testing {product.name}, {size(store, image.id)}")
+def refusal(site: Site, product: Product, image: Image) -> PlaceError | None:
+    """Tests an image from outside; what it does not pass, or nothing."""
+    site.say(f"testing {product.name}, {size(site.store, image.id)}")
     try:
-        step(
-            site,
-            ["bash", str(site.checkout.images / product.test), image.id],
-            what=f"the test of the image {product.name}",
-        )
-    except PlaceError:
-        store.remove(image.id)
-        raise
+        script = str(site.checkout.images / product.test)
+        step(site, ["bash", script, image.id], what=f"the test of the image {product.name}")
+    except PlaceError as error:
+        return error
+    return None
+
+
+def name(site: Site, product: Product, image: Image) -> None:
+    """Gives an image the names that its predecessor had."""
+    store, version = site.store, site.checkout.version
     names = (f"{product.name}:{version}", f"{product.name}:latest")
-    before = {str((store.attributes(name) or {}).get("Id", "")) for name in names} - {"", image.id}
-    for name in names:
-        store.tag(image.id, name)
+    before = {str((store.attributes(one) or {}).get("Id", "")) for one in names} - {"", image.id}
+    for one in names:
+        store.tag(image.id, one)
     for old in before:
         store.remove(old)
 

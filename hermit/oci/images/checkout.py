@@ -68,14 +68,17 @@ class Checkout:
         return digest(lines_of(self.root, LOCKS))
 
     def revision(self) -> str:
-        """The commit, with ``-dirty`` where what goes into an image differs from it; ``unknown`` without git."""
+        """The last commit that changed what goes into an image; ``unknown`` without git.
+
+        ``-dirty`` follows it where the checkout differs from it.
+        """
         git = ["git", "-C", str(self.root)]
         try:
-            commit = capture([*git, "rev-parse", "HEAD"], timeout_s=ANSWER_S)
+            commit = capture([*git, "log", "-1", "--format=%H", "--", "images", *SOURCE], timeout_s=ANSWER_S)
             changed = capture([*git, "status", "--porcelain", "--", "images", *SOURCE], timeout_s=ANSWER_S)
         except (OSError, TimeoutError):
             return "unknown"
-        if commit.code != 0:
+        if commit.code != 0 or not commit.stdout.strip():
             return "unknown"
         return commit.stdout.decode().strip() + ("-dirty" if changed.stdout.strip() else "")
 

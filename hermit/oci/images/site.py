@@ -90,7 +90,11 @@ def opened(
         open(checkout.cache / "lock", "w", encoding="ascii") as lock,
         tempfile.TemporaryDirectory(prefix="work-", dir=checkout.cache) as work,
     ):
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another build of this checkout goes on; waiting for its end")
+            fcntl.flock(lock, fcntl.LOCK_EX)
         try:
             yield Site(checkout, store, environ, python, say, Path(work))
         finally:
@@ -105,7 +109,7 @@ def step(
     Raises:
         PlaceError: It failed; its last words stand in the message, all of them in the log.
     """
-    log = site.cache / "build.log"
+    log = site.cache / f"{re.sub(r'[^a-z]+', '-', what.lower())}.log"
     env = {**site.environ, "SOURCE_DATE_EPOCH": str(site.checkout.epoch), **(variables or {})}
     try:
         finished = capture(command, timeout_s=STEP_S, env=env)
@@ -139,7 +143,7 @@ def part(site: Site, dockerfile: str, context: Path, *, arguments: Mapping[str, 
         PlaceError: The build failed, or the last stage holds more than one layer of files.
     """
     program, kit = builder(site)
-    named = site.work / "image-id"
+    named = Path(tempfile.mkdtemp(dir=site.work)) / "image-id"
     command = argv.build_arguments(
         program=program,
         dockerfile=str(site.checkout.images / dockerfile),

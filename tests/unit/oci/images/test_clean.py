@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import json
 import re
@@ -46,6 +47,13 @@ def certificates(text):
     return {b"".join(body.split()) for body in CERTIFICATE.findall(text)}
 
 
+def packaged_certificates(layer):
+    """The certificates that Debian's package of them put into a layer."""
+    with tarfile.open(fileobj=layer) as archive:
+        files = [one for one in archive if one.isreg() and one.name.startswith("usr/share/ca-certificates/")]
+        return set().union(*(certificates(archive.extractfile(one).read()) for one in files))
+
+
 @pytest.fixture(scope="module")
 def images():
     with store.connect(engines.find(snapshot()), environ=snapshot()) as opened:
@@ -73,19 +81,17 @@ def test_a_needle_in_a_layer_is_found():
 @pytest.mark.parametrize("name", ["hermit", "hermit-judge"])
 def test_no_layer_of_an_image_holds_what_this_machine_trusts_beyond_debian_or_fetches_with(images, tmp_path, name):
     own = certificates(images.file(name, str(BUNDLE)))
+    with images.layers(name, str(tmp_path)) as layers:
+        packaged = set().union(*map(packaged_certificates, layers))
+    # What the image trusts came with Debian's package, and nothing that this machine trusts beside its own is anywhere.
     assert len(own) > 50
-    packaged = {
-        b"".join(body.split())
-        for path in Path("/usr/share/ca-certificates").rglob("*.crt")
-        for body in CERTIFICATE.findall(path.read_bytes())
-    }
-    needles = {
-        f"authority {number}": body for number, body in enumerate(certificates(BUNDLE.read_bytes()) - packaged - own)
-    }
+    assert own <= packaged
+    here = set().union(*(certificates(path.read_bytes()) for path in Path("/usr/share/ca-certificates").rglob("*.crt")))
+    beyond = certificates(BUNDLE.read_bytes()) - packaged - here
+    needles = {f"authority {number}": body for number, body in enumerate(beyond)}
     for variable, value in snapshot().items():
         if re.search(r"proxy$|^PIP_.*INDEX", variable, re.IGNORECASE) and len(value) > 8:
             needles[variable] = value.encode()
-    assert own <= packaged or not packaged
     needles["a pip.conf"] = b"extra-index-url"
     with images.layers(name, str(tmp_path)) as layers:
         hits = [hit for hit in found(layers, needles) if "site-packages" not in hit[0]]
@@ -143,8 +149,6 @@ def one_package(directory):
     archive.mkdir()
     built = archive / "planted_1_all.deb"
     subprocess.run(["dpkg-deb", "--build", str(tree.parent), str(built)], check=True, capture_output=True)
-    import hashlib
-
     digest = hashlib.sha256(built.read_bytes()).hexdigest()
     entry = f"{fields}Filename: ./{built.name}\nSize: {built.stat().st_size}\nSHA256: {digest}\n"
     (archive / "Packages").write_text(entry)
