@@ -124,6 +124,13 @@ def processors() -> tuple[int, ...]:
     return (*allowed[own:], *allowed[:own])
 
 
+def settle(processor: int) -> None:
+    """Gives the calling thread this processor for its own, where it may use it: that of the thread it works for."""
+    allowed = sorted(os.sched_getaffinity(0))
+    if processor in allowed:
+        _THREAD.turn = allowed.index(processor)
+
+
 @contextlib.contextmanager
 def on_one_processor() -> Iterator[None]:
     """Keeps the calling thread, and what it starts meanwhile, on its own processor.

@@ -9,8 +9,9 @@ ever connect. It then starts one sandbox to find out whether it can, and greets.
 start's own, the request in memory, and what the request says the others are (streams, a worker's job and result, the
 channel for listening sockets). They go to bubblewrap as they came; no byte of output passes through here.
 
-*Threads.* One for each start that is under way, from a pool, because bubblewrap dies with the thread that started it. The
-thread runs the very core that this machine's own sandboxes have (``bwrap/launch.py``), and writes the answer to the start's
+*Threads.* One for each start that is under way, because bubblewrap dies with the thread that started it, and one that
+waits for the next. A start's thread runs on the processor of the host's thread that asked, for the two take turns. It
+runs the very core that this machine's own sandboxes have (``bwrap/launch.py``), and writes the answer to the start's
 channel. The channel is also how a start is given up: it becomes readable when the host says so, or has gone.
 
 *Who dies first.* A sandbox before its thread's answer. When the connection ends, because the host closed it or died,
@@ -26,10 +27,10 @@ import os
 import platform
 import socket
 import sys
-from concurrent.futures import ThreadPoolExecutor
+import threading
 from typing import TYPE_CHECKING
 
-from hermit import __version__
+from hermit import __version__, proc
 from hermit import sandbox as sandboxes
 from hermit.domain import wire
 from hermit.errors import HermitError, PlaceError, SandboxError
@@ -45,8 +46,8 @@ if TYPE_CHECKING:
 ASKED, SOCKET, WRITTEN = "asked.json", "socket", "written"
 # Why this end gave up before it could speak; the host knows each by its code.
 NOT_SEEN, NOT_WRITABLE, NOT_CONNECTED = 64, 65, 66
-MOST_AT_ONCE = 1000
 MOST_DESCRIPTORS = 16
+NUMBER = 4  # bytes of a descriptor in a message
 # Where the kernel counts, in its older and its newer control groups.
 KILLS = ("/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events")
 
@@ -85,8 +86,8 @@ def main(arguments: list[str]) -> int:
         return 0
     record = wire.record_document(place.record) if place.record is not None else None
     control.send(json.dumps({**greeting, "record": record}).encode("ascii"))
-    serve(control, place)
-    os._exit(0)  # the threads' sandboxes die with their threads
+    Desk(control, place).wait()
+    return 0
 
 
 def address(directory: str) -> str:
@@ -104,22 +105,42 @@ def identity(path: str) -> list[int] | None:
     return [status.st_dev, status.st_ino]
 
 
-def serve(control: socket.socket, place: Place) -> None:
-    """Starts what is asked for until the host goes."""
-    with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
+class Desk:
+    """Where starts are asked for: threads wait here, and each that gets one makes sure that another waits.
+
+    A thread that handed what came to another one would have to wake it first, which costs as much as a part of a start.
+    """
+
+    def __init__(self, control: socket.socket, place: Place) -> None:
+        self._control = control
+        self._place = place
+        self._lock = threading.Lock()
+        self._waiting = 0
+
+    def wait(self) -> None:
+        """Takes what is asked for, one start after another, until the host goes; then everything ends."""
         while True:
-            try:
-                data, ancillary, _, _ = control.recvmsg(
-                    1, socket.CMSG_SPACE(MOST_DESCRIPTORS * 4), socket.MSG_CMSG_CLOEXEC
-                )
-            except OSError:
-                os._exit(0)
-            if not data:
-                os._exit(0)
-            numbers = b"".join(piece for _, _, piece in ancillary)
-            pool.submit(
-                answer, [int.from_bytes(numbers[at : at + 4], sys.byteorder) for at in range(0, len(numbers), 4)], place
-            )
+            with self._lock:
+                self._waiting += 1
+            descriptors = self._next()
+            with self._lock:
+                self._waiting -= 1
+                alone = self._waiting == 0
+            if not descriptors:
+                os._exit(0)  # the sandboxes of the other threads die with their threads
+            if alone:
+                threading.Thread(target=self.wait, daemon=True).start()
+            answer(descriptors, self._place)
+
+    def _next(self) -> list[int]:
+        """The descriptors of one start; none when the host has gone."""
+        room = socket.CMSG_SPACE(MOST_DESCRIPTORS * NUMBER)
+        try:
+            _, ancillary, _, _ = self._control.recvmsg(1, room, socket.MSG_CMSG_CLOEXEC)
+        except OSError:
+            return []
+        numbers = b"".join(piece for _, _, piece in ancillary)
+        return [int.from_bytes(numbers[at : at + NUMBER], sys.byteorder) for at in range(0, len(numbers), NUMBER)]
 
 
 def answer(descriptors: list[int], place: Place) -> None:
@@ -144,6 +165,7 @@ def started(channel: socket.socket, descriptors: list[int], place: Place) -> wir
     try:
         size = os.fstat(descriptors[0]).st_size
         request = wire.request(os.pread(descriptors[0], size, 0))
+        proc.settle(request.processor)
         given = dict(zip(request.gets, descriptors[1:], strict=True))
         signals = Caught(given.pop("signals")) if "signals" in given else None
         outcome: Outcome | None = place.backend.run(

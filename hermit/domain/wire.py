@@ -46,12 +46,14 @@ class Request:
         command: What runs; its input and its job come by descriptors.
         variables: The host's variables that may pass in, and no others.
         gets: What each descriptor is that comes with the request, after the two every request has.
+        processor: The processor of the thread that asks.
     """
 
     sandbox: Sandbox
     command: Command
     variables: Mapping[str, str]
     gets: tuple[str, ...]
+    processor: int = 0
 
     def as_json(self) -> bytes:
         """The request as one document."""
@@ -63,6 +65,7 @@ class Request:
             "result_bytes": command.result_bytes,
             "variables": dict(self.variables),
             "gets": self.gets,
+            "processor": self.processor,
         }
         return json.dumps(document).encode("ascii")
 
@@ -80,6 +83,7 @@ def request(data: bytes) -> Request:
         command=command,
         variables=document["variables"],
         gets=tuple(document["gets"]),
+        processor=document["processor"],
     )
 
 

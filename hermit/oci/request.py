@@ -17,6 +17,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
+from hermit import proc
 from hermit.clock import GRACE_S, KILL_S, START_S
 from hermit.domain import wire
 from hermit.domain.command import Stream
@@ -70,7 +71,12 @@ def run(
     """
     variables = {name: value for name, value in environ.items() if sandbox.passes(name)}
     reached = reach.of(sandbox, {**variables, **dict(sandbox.env)})
-    with reach.served(reached, environ) as server, Request(sandbox, command, streams, cancel=cancel) as request:
+    with (
+        reach.served(reached, environ) as server,
+        Request(sandbox, command, streams, cancel=cancel) as request,
+        # The launcher's thread for this start takes the same one: the two take turns.
+        proc.on_one_processor(),
+    ):
         if server is not None:
             request.hand_over(server.take)
         request.send(send, variables)
@@ -138,7 +144,11 @@ class Request:
     def send(self, send: Callable[[list[int]], None], variables: Mapping[str, str]) -> None:
         """Asks; from now on the far ends are the launcher's."""
         document = wire.Request(
-            sandbox=self._sandbox, command=self._command, variables=variables, gets=tuple(self._gets)
+            sandbox=self._sandbox,
+            command=self._command,
+            variables=variables,
+            gets=tuple(self._gets),
+            processor=proc.processors()[0],
         )
         memory = self._memory(document.as_json())
         send([self._first, memory, *self._gets.values()])
