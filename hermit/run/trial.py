@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from hermit import sandbox as sandboxes
 from hermit.agent.result import Failure
 from hermit.domain import codec
+from hermit.domain.trial import JudgeResult, RunOutput
 from hermit.errors import SandboxError
 from hermit.handoff import sanitize
 from hermit.handoff.collect import Collection, collect
@@ -26,7 +27,7 @@ from hermit.unconfined import Unconfined
 
 if TYPE_CHECKING:
     from hermit.domain.sandbox import Sandbox
-    from hermit.domain.trial import JudgeResult, RunOutput
+    from hermit.handoff.redact import Found, Redactor
     from hermit.run.bench import Bench, Workspace
     from hermit.run.plan import Attempt
 
@@ -59,9 +60,31 @@ def attempt(bench: Bench, attempt: Attempt) -> Row:
         except SandboxError as error:
             words = error.what if not error.where else f"{error.where}: {error.what}"
             row = replace(row, status=Status.SANDBOX_ERROR, phase=trial.phase, cause=error.cause, error=words)
-        return replace(
+        row = replace(
             row, wall_s=time.monotonic() - began, records=tuple(workspace.records), alone=trial.alone, left=trial.left
         )
+        row = without_keys(row, bench.redactor, workspace.found)
+        workspace.report_scrubbed()
+        return row
+
+
+def without_keys(row: Row, redactor: Redactor, found: Found) -> Row:
+    """The row as it is kept: what the agent, the judge and the errors say, without a key in it."""
+    if not redactor:
+        return row
+
+    def scrubbed(part: str, value: Any) -> Any:
+        return redactor.value(value, found=found, where=f"results.jsonl: {part}")
+
+    words = None if row.error is None else redactor.text(row.error, found=found, where="results.jsonl: error", cut=True)
+    return replace(
+        row,
+        output=None if row.output is None else RunOutput(**scrubbed("output", vars(row.output))),
+        judge=None if row.judge is None else JudgeResult(**scrubbed("judge", vars(row.judge))),
+        error=words,
+        left=scrubbed("left", row.left),
+        missing=tuple(scrubbed("missing", row.missing)),
+    )
 
 
 def host_reason(bench: Bench) -> str:
