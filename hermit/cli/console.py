@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from hermit import environ
 from hermit.run.doctor.finding import Level
 from hermit.run.report import Status
 
@@ -44,6 +45,13 @@ def err() -> Console:
 def out() -> Console:
     """Standard output, where results go."""
     return Console(highlight=False, soft_wrap=True)
+
+
+def without_keys(words: str) -> str:
+    """A message without the value of any key of this process."""
+    from hermit.handoff.redact import Redactor, keys_of  # noqa: PLC0415 - only a refusal pays for it
+
+    return Redactor(keys_of(environ.snapshot(), passes=lambda _: False)).text(words, cut=True)
 
 
 def print_json(document: Any) -> None:

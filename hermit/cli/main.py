@@ -53,7 +53,7 @@ def run(arguments: list[str]) -> int:
         code = app(arguments, prog_name="hermit", standalone_mode=False)
         sys.stdout.flush()
     except HermitError as error:
-        console.err().print(f"hermit: {error}", markup=False)
+        console.err().print(console.without_keys(f"hermit: {error}"), markup=False)
         return error.exit_code
     except KeyboardInterrupt:
         console.err().print("hermit: interrupted")
@@ -65,7 +65,7 @@ def run(arguments: list[str]) -> int:
         usage = console.usage_message(error)
         if usage is None:
             raise
-        console.err().print(usage, markup=False)
+        console.err().print(console.without_keys(usage), markup=False)
         return ExitCode.CONFIG
     if code == ExitCode.INTERRUPTED:  # typer's answer to a KeyboardInterrupt
         console.err().print("hermit: interrupted")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
+import json
 import os
 import tempfile
 import time
@@ -16,6 +18,7 @@ from hermit.errors import SandboxError
 from hermit.handoff import budget
 from hermit.handoff.collect import collect
 from hermit.handoff.freeze import freeze
+from hermit.handoff.redact import Found, Redactor
 from hermit.handoff.remove import remove
 from hermit.oci.container import give
 from hermit.run.paths import write_atomically, written_atomically
@@ -83,6 +86,11 @@ class Bench:
     adapter: str | None
     stop: Stop
 
+    @functools.cached_property
+    def redactor(self) -> Redactor:
+        """What takes the keys out of everything that is kept."""
+        return Redactor(self.plan.keys)
+
     @contextlib.contextmanager
     def workspace(self, attempt: Attempt) -> Iterator[Workspace]:
         """The directories and the evidence of one attempt; the directories are gone afterwards."""
@@ -123,6 +131,7 @@ class Workspace:
         logs: Where the agent writes its logs.
         records: The names of the records of its starts so far.
         ended: Whether the last start is known to have left no process behind.
+        found: What was scrubbed from what is kept of it.
     """
 
     bench: Bench
@@ -132,6 +141,7 @@ class Workspace:
     logs: Path
     records: list[str] = field(default_factory=list)
     ended: bool = False
+    found: Found = field(default_factory=Found)
 
     def run(self, place: Place, sandbox: Sandbox, command: Command) -> dict[str, Any] | Failure:
         """Starts a worker and reads what it hands back; its record and what it printed are kept.
@@ -149,10 +159,15 @@ class Workspace:
     def keep_logs(self) -> None:
         """Copies what the agent logged, sanitized, beside the results."""
         into = self.bench.plan.paths.agent_logs(*self.attempt.key)
+        scrubbed = self.logs.with_name("logs-scrubbed")
+        scrubbed.mkdir()
         remove(str(into))
         into.mkdir(parents=True)
         try:
-            collect(str(self.logs), ["."], into=str(into))
+            # Scrubbed in the scratch, so that nothing in the run's directory ever held a key.
+            collect(str(self.logs), ["."], into=str(scrubbed))
+            self.bench.redactor.tree(str(scrubbed), self.found)
+            collect(str(scrubbed), ["."], into=str(into))
         except (budget.TooMuch, OSError) as error:
             raise SandboxError(f"the logs of the call could not be copied: {error}", cause="collect") from None
 
@@ -164,19 +179,34 @@ class Workspace:
         task_id, repeat = self.attempt.key
         path = self.bench.plan.paths.new_record(record.role, task_id, repeat)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(record.as_json())
+        redactor, found = self.bench.redactor, self.found
+        path.write_bytes(redactor.document(record.as_json(), found=found, where=path.name))
         if record.decisions:
-            lines = "".join(f"{line}\n" for line in record.decisions)
-            path.with_suffix(".proxy.jsonl").write_text(lines, encoding="utf-8")
+            decisions = path.with_suffix(".proxy.jsonl")
+            lines = "".join(f"{redactor.text(line, found=found, where=decisions.name)}\n" for line in record.decisions)
+            decisions.write_text(lines, encoding="utf-8")
         self.records.append(path.name)
         self.ended = record.empty
+
+    def report_scrubbed(self) -> None:
+        """Leaves a line of what was scrubbed, and of what could not be looked into; none where there was nothing."""
+        if self.found:
+            task_id, repeat = self.attempt.key
+            line = json.dumps({"id": task_id, "repeat": repeat, **self.found.as_json()}) + "\n"
+            path = self.bench.plan.paths.redaction
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("ab", buffering=0) as file:
+                file.write(line.encode("ascii"))
 
     def _keep_output(self, who: str, outcome: Outcome) -> None:
         for name, stream in (("out", outcome.stdout), ("err", outcome.stderr)):
             if stream.total:
                 note = f"\n[{stream.dropped} more bytes were not kept]\n".encode() if stream.dropped else b""
                 path = self.bench.plan.paths.logs(*self.attempt.key) / f"{who}.{name}"
-                write_atomically(path, stream.kept + note)
+                kept = self.bench.redactor.data(
+                    stream.kept, found=self.found, where=path.name, cut=bool(stream.dropped)
+                )
+                write_atomically(path, kept + note)
 
 
 @contextlib.contextmanager

@@ -34,6 +34,7 @@ class RunPaths:
             ├── lock.json                 what runs: another config, agent, judge or data may not add to it
             ├── results.jsonl             a line for each attempt, as they end
             ├── summary.json              what they come to
+            ├── redaction.jsonl           which keys were scrubbed where, where any were
             └── logs/<id>-<repeat>/       what the agent and the judge printed, where they printed anything
                 ├── agent.out agent.err judge.out judge.err
                 ├── agent-logs/           a copy of the agent's `.logs`, where it wrote any
@@ -71,6 +72,11 @@ class RunPaths:
     def records(self) -> Path:
         """A record for each start."""
         return self.root / "sandbox"
+
+    @property
+    def redaction(self) -> Path:
+        """What was scrubbed from what each attempt left: counts, never values."""
+        return self.evaluation / "redaction.jsonl"
 
     def logs(self, task_id: str, repeat: int) -> Path:
         """What one attempt printed."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from hermit.config.tasks import load_tasks
 from hermit.domain import hide
 from hermit.errors import ConfigError
 from hermit.handoff import freeze
+from hermit.handoff.redact import Redactor, keys_of
 from hermit.roles import secrets as run_secrets
 from hermit.roles import task as task_role
 from hermit.run import refusals
@@ -26,6 +28,7 @@ from hermit.run.paths import RunPaths, run_name
 if TYPE_CHECKING:
     from hermit.config.schema import RunConfig
     from hermit.config.tasks import Task
+    from hermit.handoff.redact import Key
     from hermit.roles.secrets import Secret
 
 TREE_SELECTORS = ("root", "final")
@@ -59,6 +62,7 @@ class EvalPlan:
         lock: What runs, in a form that two runs can be compared by.
         agent_code: The agent's file, compiled; empty where the environment holds the agent.
         judge_code: The judge's file, compiled.
+        keys: What nothing that the run keeps may hold.
     """
 
     config: RunConfig
@@ -71,6 +75,7 @@ class EvalPlan:
     lock: dict[str, Any]
     agent_code: bytes
     judge_code: bytes
+    keys: tuple[Key, ...] = field(default=(), repr=False)
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
@@ -104,7 +109,9 @@ def evaluation(
         ConfigError: Something cannot be done as it stands; nothing was created.
     """
     refusals.refuse_unsupported(config)
-    refusals.refuse_unset(config, environ.snapshot())
+    variables = environ.snapshot()
+    refusals.refuse_unset(config, variables)
+    keys = keys_of(variables, passes=functools.partial(task_role.passes, config))
     source = _adapter(adapter)
     digest = _adapter_digest(source)
     task_set = load_tasks(config)
@@ -123,7 +130,8 @@ def evaluation(
         paths=paths,
         secrets=secrets,
         hidden=_hidden(config, inherited),
-        lock=_lock(config, adapter=digest),
+        lock=Redactor(keys).value(_lock(config, adapter=digest)),
+        keys=keys,
         agent_code=_code(agent, config.agent.name.rpartition(":")[2], key="agent.name") if agent else b"",
         judge_code=_code(str(config.judge.path), config.judge.name, key="judge.path"),
     )

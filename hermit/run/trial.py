@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from hermit import sandbox as sandboxes
 from hermit.agent.result import Failure
 from hermit.domain import codec
+from hermit.domain.trial import JudgeResult, RunOutput
 from hermit.errors import SandboxError
 from hermit.handoff import budget
 from hermit.handoff.collect import Collection, collect
@@ -32,7 +33,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 if TYPE_CHECKING:
     from hermit.domain.sandbox import Sandbox
-    from hermit.domain.trial import JudgeResult, RunOutput
+    from hermit.handoff.redact import Found, Redactor
     from hermit.run.bench import Bench, Workspace
     from hermit.run.plan import Attempt
 
@@ -68,29 +69,55 @@ def _tried(bench: Bench, attempt: Attempt, records: list[str]) -> tuple[Row, boo
         on_host=on_host,
         judge_on_host=judge_on_host,
     )
-    trial = None
     try:
         with bench.workspace(attempt) as workspace:
             trial = Trial(bench, workspace)
-            try:
-                row = trial.run(row)
-            finally:
-                records.extend(workspace.records)
-                row = replace(row, alone=trial.alone, left=trial.left)
+            row, again = _ended(trial, row)
+            records.extend(workspace.records)
+            row = without_keys(replace(row, alone=trial.alone, left=trial.left), bench.redactor, workspace.found)
+            workspace.report_scrubbed()
+            return row, again
+    except OSError as error:  # there was no room for the workspace itself
+        if error.errno not in FULL:
+            raise
+        return broken(row, "agent", cause="disk full", error=str(error)), False
+
+
+def _ended(trial: Trial, row: Row) -> tuple[Row, bool]:
+    """How the steps of an attempt ended, and whether its container was lost on the way."""
+    try:
+        return trial.run(row), False
     except SandboxError as error:
         words = error.what if not error.where else f"{error.where}: {error.what}"
-        return broken(row, trial, cause=error.cause, error=words), error.again
+        return broken(row, trial.phase, cause=error.cause, error=words), error.again
     except OSError as error:
         if error.errno not in FULL:
             raise
-        return broken(row, trial, cause="disk full", error=str(error)), False
-    return row, False
+        return broken(row, trial.phase, cause="disk full", error=str(error)), False
 
 
-def broken(row: Row, trial: Trial | None, *, cause: str, error: str) -> Row:
-    """The row of an attempt whose sandbox failed; one that never began was at its agent's door."""
-    phase = trial.phase if trial is not None else "agent"
+def broken(row: Row, phase: str, *, cause: str, error: str) -> Row:
+    """The row of an attempt whose sandbox failed."""
     return replace(row, status=Status.SANDBOX_ERROR, phase=phase, cause=cause, error=error)
+
+
+def without_keys(row: Row, redactor: Redactor, found: Found) -> Row:
+    """The row as it is kept: what the agent, the judge and the errors say, without a key in it."""
+    if not redactor:
+        return row
+
+    def scrubbed(part: str, value: Any) -> Any:
+        return redactor.value(value, found=found, where=f"results.jsonl: {part}")
+
+    words = None if row.error is None else redactor.text(row.error, found=found, where="results.jsonl: error", cut=True)
+    return replace(
+        row,
+        output=None if row.output is None else RunOutput(**scrubbed("output", vars(row.output))),
+        judge=None if row.judge is None else JudgeResult(**scrubbed("judge", vars(row.judge))),
+        error=words,
+        left=scrubbed("left", row.left),
+        missing=tuple(scrubbed("missing", row.missing)),
+    )
 
 
 def host_reason(bench: Bench) -> str:

@@ -16,7 +16,7 @@ METHODS = {
     *("stat", "lstat", "readlink", "resolve", "samefile", "walk", "hardlink_to"),
 }
 MODULES = ("shutil", "glob", "fnmatch", "tarfile", "zipfile")
-# Who opens something itself all the same, what, and why that is nothing an agent can have made.
+# Who opens something itself all the same, what, and why that is nothing an agent can have made: a module, or a call in one.
 OWN = {
     "agent/source.py:compiled open": "the agent's or the judge's file, which the config names",
     "agent/worker.py:_take open": "the descriptor of the job, inside",
@@ -26,11 +26,13 @@ OWN = {
     "handoff/sanitize.py:file os.open": "a new file of the copy, made and never found",
     "handoff/sanitize.py:_go os.open": "a directory of the copy, which was just made",
     "handoff/sanitize.py:leave os.open": "the same, one up",
-    "roles/secrets.py:names os.path.realpath": "what the config names, before anything runs",
-    "roles/secrets.py:refuse_declared os.path.realpath": "what the config names, before anything runs",
+    "handoff/redact.py": "a sanitized copy in this run's own scratch, which no sandbox shows; walked by descriptor all the same",
+    "roles/secrets.py:refuse_hard_links os.path.realpath": "what the config names, before anything runs",
+    "run/bench.py:report_scrubbed open": "the run's own file, which no sandbox shows",
     "run/bench.py:scratch_directory glob": "the temporary directory, for scratch of runs that were killed",
     "run/bench.py:scratch_directory os.open": "a directory that was just made for this run alone",
     "run/bench.py:_remove_abandoned os.open": "scratch of a run that was killed: its own directory, never what is in it",
+    "run/changes.py": "shared state: walked by descriptor, no link followed and no file opened",
     "run/evaluate.py:claimed os.open": "the run's own directory, which no sandbox shows",
     "run/evaluate.py:_empty iterdir": "the run's own directory, which no sandbox shows",
     "run/evaluate.py:_empty is_dir": "the same",
@@ -38,17 +40,19 @@ OWN = {
     "run/evaluate.py:_match_lock exists": "the run's own file, which no sandbox shows",
     "run/evaluate.py:_match_lock read_bytes": "the same",
     "run/evaluate.py:_earlier_wall_s read_bytes": "the same",
+    "run/junit.py": "the report that a person named on the command line",
     "run/paths.py:written_atomically os.fdopen": "a new file of the run's own directory",
     "run/place.py:inside_image os.path.exists": "a file of the image",
     "run/place.py:in_image read_text": "the run's config",
-    "run/plan.py:refuse_missing os.path.exists": "what the config names, before anything runs",
-    "run/plan.py:refuse_scratch os.path.realpath": "what the config names, before anything runs",
     "run/plan.py:_adapter is_dir": "the adapter by the name a person gave it",
     "run/plan.py:_adapter resolve": "the same",
     "run/plan.py:_digest is_dir": "what the config names, before anything runs",
     "run/plan.py:_digest open": "the same",
+    "run/refusals.py": "what the config names, before anything runs; and the kernel's table of sockets",
     "run/report.py:__init__ open": "the run's own results, which no sandbox shows",
     "run/report.py:resume read_bytes": "the same",
+    "run/report.py:kept_rows open": "the same",
+    "run/trial.py:keep_logs os.listdir": "a directory that was made for this call; nothing in it is opened",
 }
 
 
@@ -89,12 +93,13 @@ def handling(modules: list[Any]) -> list[Any]:
 
 def test_what_an_agent_made_is_opened_in_one_way(modules: list[Any]) -> None:
     found = {opening for module in handling(modules) for opening in openings(module)}
+    found = {opening for opening in found if opening.split(":")[0] not in OWN}
     assert found - set(OWN) == set(), "go through hermit/untrusted.py, or say here why it is nobody else's"
 
 
 def test_what_is_opened_otherwise_is_still_there_and_has_a_reason(modules: list[Any]) -> None:
     found = {opening for module in handling(modules) for opening in openings(module)}
-    assert set(OWN) - found == set()
+    assert set(OWN) - found - {opening.split(":")[0] for opening in found} == set()
     assert all(reason for reason in OWN.values())
 
 

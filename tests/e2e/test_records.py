@@ -16,10 +16,8 @@ VALUE = "planted-7c1f-value"
 AGENT = """
 import os
 from hermit import RunOutput
-def run(task, adapter, params):
+def run(task, adapter):
     open("answer", "w").write(str(len(os.environ["MODEL_KEY"])))
-    if params.get("careless"):
-        print(os.environ["MODEL_KEY"])
     return RunOutput(sorted(os.environ))
 """
 JUDGE = "def score(task, output): return 1\n"
@@ -85,14 +83,6 @@ def test_no_value_of_a_variable_is_in_any_file_of_the_run(made: Any) -> None:
         path for path in (made.root / "runs").rglob("*") if path.is_file() and VALUE.encode() in path.read_bytes()
     ]
     assert holding == []
-
-
-def test_what_a_careless_agent_prints_would_be_found(made: Any) -> None:
-    evaluate(made, "agent.params.careless=true")
-    holding = [
-        path.name for path in (made.root / "runs").rglob("*") if path.is_file() and VALUE.encode() in path.read_bytes()
-    ]
-    assert set(holding) == {"agent.out"}
 
 
 def test_a_start_that_failed_has_its_record_too(made: Any) -> None:
