@@ -13,6 +13,7 @@ from hermit import sandbox as sandboxes
 from hermit.domain.sandbox import Enforce
 from hermit.errors import PlaceError
 from hermit.oci import argv, engine, whole
+from hermit.oci.images import registry
 from hermit.roles import task as task_role
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def choose(config: RunConfig, *, runtime: str | None, environ: Mapping[str, str]
     try:
         refuse_network(config)
         found = engine.find(environ)
+        registry.provide(found, image, pull=registry.Pull(config.container.pull), environ=environ)
         refuse_unfit_image(found, image)
     except PlaceError as error:
         if wanted == "image":
