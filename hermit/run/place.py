@@ -15,6 +15,7 @@ from hermit import sandbox as sandboxes
 from hermit.domain.sandbox import Enforce
 from hermit.errors import PlaceError
 from hermit.oci import argv, engine, strays, whole
+from hermit.oci.images import registry
 from hermit.oci.launcher import Launcher
 from hermit.oci.life import Shape
 from hermit.roles import task as task_role
@@ -79,6 +80,9 @@ def choose(config: RunConfig, *, runtime: str | None, environ: Mapping[str, str]
     try:
         refuse_elsewhere(config, wanted)
         found = engine.find(environ)
+        pull = registry.Pull(config.container.pull)
+        for name in filter(None, dict.fromkeys([image, judges])):
+            registry.provide(found, name, pull=pull, environ=environ)
         image_id = refuse_unfit_image(found, image)
         judges_id = refuse_unfit_image(found, judges) if judges else ""
     except PlaceError as error:

@@ -61,16 +61,24 @@ def _differing(key: str, one: object, other: object) -> list[Difference]:
     return [Difference("config", key, f"{json.dumps(one)} -> {json.dumps(other)}")]
 
 
-def layers(one: Sequence[IO[bytes]], other: Sequence[IO[bytes]]) -> Iterator[Difference]:
-    """In which files the layers of two images differ, lowest layer first."""
-    if len(one) != len(other):
-        yield Difference("layers", "", f"{len(one)} -> {len(other)}")
-    for number, (mine, theirs) in enumerate(zip(one, other, strict=False), start=1):
-        here, there = _members(mine), _members(theirs)
-        for path in sorted({*here, *there}):
-            words = _words(here.get(path), there.get(path))
-            if words:
-                yield Difference(f"layer {number}", path, words)
+def layers(one: Sequence[str], other: Sequence[str]) -> list[int]:
+    """Which layers differ, by their place from 0; equal digests are equal files."""
+    return [number for number, (mine, theirs) in enumerate(zip(one, other, strict=False)) if mine != theirs]
+
+
+def files(where: str, one: IO[bytes], other: IO[bytes]) -> Iterator[Difference]:
+    """In which files two layers differ.
+
+    Args:
+        where: What the layers are, for a person.
+        one: The archive of the first.
+        other: The archive of the second.
+    """
+    here, there = _members(one), _members(other)
+    for path in sorted({*here, *there}):
+        words = _words(here.get(path), there.get(path))
+        if words:
+            yield Difference(where, path, words)
 
 
 def _words(one: dict[str, object] | None, other: dict[str, object] | None) -> str:

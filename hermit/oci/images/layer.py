@@ -135,5 +135,4 @@ def _target(members: dict[str, tarfile.TarInfo], name: str) -> str:
 
 def _clamped(member: tarfile.TarInfo, *, epoch: int) -> tarfile.TarInfo:
     member.mtime = min(int(member.mtime), epoch)
-    member.uname = member.gname = ""
     return member

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from hermit.errors import PlaceError
 from hermit.oci import failure
+from hermit.oci.images import store as stores
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
+    from hermit.oci.engine import Engine
     from hermit.oci.images.store import Store
 
 ATTEMPTS = 5
@@ -95,6 +97,17 @@ def ensure(store: Store, image: str, *, pull: Pull, say: Callable[[str], None]) 
             f"the image {image} is not here, and container.pull is never", where=store.engine.program, cure=cure
         )
     return fetch(store, image, say=say)
+
+
+def provide(engine: Engine, image: str, *, pull: Pull, environ: Mapping[str, str]) -> None:
+    """Fetches an image where the policy asks for that; what is here and may stay is not even asked for.
+
+    Raises:
+        PlaceError: It may be fetched, and cannot be.
+    """
+    if pull is not Pull.NEVER:
+        with stores.connect(engine, environ=environ) as store:
+            ensure(store, image, pull=pull, say=lambda _: None)
 
 
 def fetch(store: Store, image: str, *, say: Callable[[str], None]) -> str:

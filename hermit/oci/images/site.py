@@ -86,19 +86,19 @@ def opened(
     if shutil.which(python, path=environ.get("PATH", "")) is None:
         raise PlaceError(f"there is no {python}", where="PYTHON", cure="make setup")
     checkout.cache.mkdir(parents=True, exist_ok=True)
-    with (
-        open(checkout.cache / "lock", "w", encoding="ascii") as lock,
-        tempfile.TemporaryDirectory(prefix="work-", dir=checkout.cache) as work,
-    ):
+    with open(checkout.cache / "lock", "w", encoding="ascii") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             say("another build of this checkout goes on; waiting for its end")
             fcntl.flock(lock, fcntl.LOCK_EX)
-        try:
-            yield Site(checkout, store, environ, python, say, Path(work))
-        finally:
-            store.prune()  # the classic builder leaves the last image of each stage without a name
+        for left in checkout.cache.glob("work-*"):  # of a build that was killed: nobody else holds the lock
+            shutil.rmtree(left)
+        with tempfile.TemporaryDirectory(prefix="work-", dir=checkout.cache) as work:
+            try:
+                yield Site(checkout, store, environ, python, say, Path(work))
+            finally:
+                store.prune()  # the classic builder leaves the last image of each stage without a name
 
 
 def step(

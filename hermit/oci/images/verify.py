@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hermit.oci.images import archive, build, checkout, compare, host
+from hermit.oci.images.compare import Difference
 from hermit.oci.images.overview import known
 
 if TYPE_CHECKING:
     from hermit.oci.images.build import Product
     from hermit.oci.images.checkout import Inputs
-    from hermit.oci.images.compare import Difference
     from hermit.oci.images.layer import Layer
     from hermit.oci.images.site import Site
     from hermit.oci.images.store import Store
@@ -49,12 +49,15 @@ def against(store: Store, first: str, second: str, *, directory: str) -> Verdict
     Raises:
         PlaceError: One of them is not here.
     """
-    one, other = (known(store, reference) for reference in (first, second))
-    if one["Id"] == other["Id"]:
-        return Verdict(one["Id"], other["Id"], ())
-    found = compare.configs(one, other)
-    with store.layers(first, directory) as mine, store.layers(second, directory) as theirs:
-        found += compare.layers(mine, theirs)
+    one, other = known(store, first), known(store, second)
+    found = [] if one["Id"] == other["Id"] else compare.configs(one, other)
+    mine, theirs = one["RootFS"]["Layers"], other["RootFS"]["Layers"]
+    if len(mine) != len(theirs):
+        found.append(Difference("layers", "", f"{len(mine)} -> {len(theirs)}"))
+    if numbers := compare.layers(mine, theirs):
+        with store.layers(first, directory) as here, store.layers(second, directory) as there:
+            for number in numbers:
+                found += compare.files(f"layer {number + 1}", here[number], there[number])
     return Verdict(one["Id"], other["Id"], tuple(found))
 
 
@@ -76,9 +79,20 @@ def rebuilt(site: Site, product: Product, *, whole: bool) -> Verdict:
         return Verdict(here["Id"], image.id, ())
     site.store.load(image)
     try:
-        return against(site.store, reference, image.id, directory=str(site.work))
+        found = compare.configs(here, known(site.store, image.id))
     finally:
         site.store.remove(image.id)
+    digests, made = here["RootFS"]["Layers"], [*image.below, *(layer.diff_id for layer in image.layers)]
+    if numbers := compare.layers(digests, made):
+        files = {len(image.below) + number: layer.file for number, layer in enumerate(image.layers)}
+        with site.store.layers(reference, str(site.work)) as before:
+            for number in numbers:
+                if number not in files:  # Debian's own is not made anew
+                    found.append(Difference(f"layer {number + 1}", "", f"{digests[number]} -> {made[number]}"))
+                    continue
+                with open(files[number], "rb") as again:
+                    found += compare.files(f"layer {number + 1}", before[number], again)
+    return Verdict(here["Id"], image.id, tuple(found))
 
 
 def anew(site: Site, product: Product, wanted: Inputs, *, whole: bool) -> archive.Image:

@@ -117,6 +117,17 @@ def test_an_image_that_is_not_here_is_fetched_unless_it_never_is():
     assert "make image" in refused.value.cure
 
 
+def test_a_run_asks_no_registry_where_it_never_fetches(monkeypatch):
+    def connect(*_, **__):
+        raise AssertionError("connected")
+
+    monkeypatch.setattr(registry.stores, "connect", connect)
+    registry.provide(Engine(), "a", pull=Pull.NEVER, environ={})
+    for pull in (Pull.MISSING, Pull.ALWAYS):
+        with pytest.raises(AssertionError, match="connected"):
+            registry.provide(Engine(), "a", pull=pull, environ={})
+
+
 def test_what_is_sent_is_named_by_its_digest_and_leaves_no_name_here():
     store = Answers([{"status": f"1: digest: {DIGEST} size: 1"}])
     store.attributes = lambda name: {"Id": "1"} if name == "hermit" else None
