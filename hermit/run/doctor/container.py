@@ -82,12 +82,17 @@ def missing(facts: Facts, seen: Around) -> list[str]:
         "user": facts.uid == 0,
         "cap-drop": facts.cap_bnd != 0,
         "no-new-privileges": not facts.no_new_privs,
-        "seccomp": facts.seccomp == 0 or facts.seccomp_blocks or facts.unshare_errno == errno.EPERM,
+        "seccomp": facts.seccomp == 0 or facts.seccomp_blocks or _clone_blocked(facts),
         "systempaths": bool(facts.overmounts),
         "pids-limit": seen.pids is None,
         "memory": seen.memory is None,
     }
     return [name for name, lacking in lacks.items() if lacking]
+
+
+def _clone_blocked(facts: Facts) -> bool:
+    """Whether it is a filter that refuses a user namespace, and not a setting of the machine."""
+    return facts.unshare_errno == errno.EPERM and facts.userns_clone != 0 and facts.id_mapped
 
 
 def probe(facts: Facts, seen: Around, *, container_cure: str) -> Finding:

@@ -40,6 +40,12 @@ def test_no_filter_at_all_is_a_missing_profile() -> None:
     assert container.missing(replace(CLOSED, seccomp=0), Around()) == ["seccomp"]
 
 
+@pytest.mark.parametrize(("setting", "names"), [(1, ["seccomp"]), (0, [])])
+def test_a_setting_of_the_machine_is_no_missing_profile(setting: int, names: list[str]) -> None:
+    facts = replace(CLOSED, unshare_errno=errno.EPERM, userns_clone=setting)
+    assert container.missing(facts, Around()) == names
+
+
 def test_all_that_are_missing_are_spelled_in_the_order_of_the_command() -> None:
     facts: dict[str, Any] = {key: value for change, _ in OPEN.values() for key, value in change.items()}
     seen: dict[str, Any] = {key: value for _, change in OPEN.values() for key, value in change.items()}
