@@ -50,6 +50,16 @@ def test_a_run_begun_here_goes_on_in_the_image(example: Any) -> None:
     assert len(example.rows) == 3
 
 
+def test_a_run_in_the_image_leaves_its_report_here_and_ends_below_a_score_with_5(example: Any, tmp_path: Path) -> None:
+    report = tmp_path / "report.xml"
+    words = example.words("--runtime", "image", example.split([0, 1]), "--junit", str(report), "--fail-under", "1.5")
+    said = example.machine.run(*words)
+    assert said.code == 5, said.err
+    assert "the mean score is 1.0000, below 1.5" in said.err
+    assert 'tests="2" failures="0" errors="0"' in report.read_text()
+    assert (report.stat().st_uid, report.stat().st_gid) == (os.geteuid(), os.getegid())
+
+
 def check(engine: Any, directory: Path, *, command: str = "") -> subprocess.CompletedProcess[str]:
     """Runs ``hermit check`` in the image: plainly, or as the command line says."""
     argv = ["/bin/sh", "-c", command] if command else [engine.program, "run", "--rm", "hermit", "check"]
