@@ -171,6 +171,7 @@ class Life:
     def _arguments(self, directory: str) -> list[str]:
         shape, engine = self._shape, self._engine
         uid, gid = self._inside
+        mapped = engine.rootless_podman and os.geteuid() != 0
         container = Container(
             image=shape.image,
             entrypoint=PYTHON_IN_IMAGE,
@@ -181,10 +182,11 @@ class Life:
             tmp_mb=64,
             memory_mb=shape.memory_mb,
             pids=shape.pids,
-            processors=tuple(sorted(os.sched_getaffinity(0))),
+            # An ordinary user is seldom given the control group that holds this bound, and podman refuses without it.
+            processors=() if mapped else tuple(sorted(os.sched_getaffinity(0))),
             name=self.name,
             labels=containers.labels(shape.run),
-            userns="keep-id" if engine.rootless_podman and os.geteuid() != 0 else "",
+            userns="keep-id" if mapped else "",
         )
         return run_arguments(container, program=engine.program)
 
