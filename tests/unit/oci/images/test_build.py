@@ -55,6 +55,12 @@ def test_the_image_here_built_once_more_is_the_same_image(building, tmp_path, pr
     assert verdict.same or verdict.differences
 
 
+def test_the_classic_builder_makes_the_same_image(building, tmp_path, monkeypatch):
+    monkeypatch.setattr(site, "builder", lambda place: (place.store.engine.program, False))
+    verdict = verify.rebuilt(elsewhere(building, tmp_path), HERMIT, whole=False)
+    assert {one.path for one in verdict.differences} <= {f"label {overview.REVISION}"}
+
+
 def test_the_judges_packages_installed_once_more_are_the_same_layer(building, wanted, images, tmp_path):
     before = build.digests(images, wanted.names["judge"])[-1]
     assert build.judge(elsewhere(building, tmp_path), wanted).layer.diff_id == before
