@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hermit.cli import console
 from hermit.oci.images import checkout
 
 if TYPE_CHECKING:
@@ -56,3 +57,12 @@ def test_an_image_that_no_checkout_builds_is_compared_with_another_or_not_at_all
     assert said.code == 2
     assert "this checkout builds hermit and hermit-judge, not mine" in said.err
     assert "--against" in said.err
+
+
+def test_a_table_clips_nothing_however_narrow_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    console.print_rows(("name", "id"), [("hermit-environment:5aa1e83259e5", "6f4882aa1197"), ("[x]", "")])
+    name = "hermit-environment:5aa1e83259e5"
+    assert capsys.readouterr().out.splitlines() == [f"{'name':<{len(name)}}  id", f"{name}  6f4882aa1197", "[x]"]
