@@ -13,7 +13,7 @@ import pytest
 from hermit import sandbox as sandboxes
 from hermit import untrusted
 from hermit.errors import Interrupted, SandboxError
-from hermit.handoff import archive, budget
+from hermit.handoff import archive, budget, sanitize
 from hermit.handoff import carry as carrying
 from hermit.handoff.carry import Stream, carry, unpack
 from hermit.handoff.sanitize import Copy, Malformed
@@ -244,6 +244,24 @@ def test_a_stream_that_is_torn_anywhere_is_refused(tree: Any, tmp_path: Path) ->
     tree.into.mkdir()
     assert made(tree, whole).entries == 4
     assert (tree.into / "d" / "b").read_bytes() == b"\0\x00123\0\0\0\0"
+
+
+def test_a_file_that_shrank_while_it_was_said_has_the_digest_of_what_is_left(
+    tree: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sanitize, "MOVED", 2)
+    into = os.open(tree.into, os.O_RDONLY | os.O_DIRECTORY)
+    frames = begun(b"a", 9) + piece(0, b"123456") + ended(3)
+    with (
+        untrusted.closing(into),
+        tree.manifest.open("wb") as manifest,
+        piped(archive.FIRST + frames + b"Z") as stream,
+        Copy(into, manifest=manifest) as copy,
+    ):
+        unpack(stream, copy)
+        copy.finish()
+    assert (tree.into / "a").read_bytes() == b"123"
+    assert tree.lines()[0]["sha256"] == hashlib.sha256(b"123").hexdigest()
 
 
 def test_a_link_that_leaves_is_dropped_outside_whatever_was_said_inside(tree: Any) -> None:
