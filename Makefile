@@ -52,6 +52,7 @@ bench: setup
 	$(PYTHON) benchmarks/start.py
 	$(PYTHON) benchmarks/humaneval.py
 	$(PYTHON) benchmarks/relay.py
+	$(PYTHON) benchmarks/copying.py
 
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis images/.cache

@@ -190,10 +190,10 @@ class Copy:
             length = content.end()
             if length > content.length:
                 raise Malformed("a file is longer than it was said to be")
-            if length != written:
-                os.ftruncate(target, length)
             if length < written:
                 digests.restart()
+            if length != written:
+                os.ftruncate(target, length)
             return length, digests.hexdigest(length)
         finally:
             digests.wait()

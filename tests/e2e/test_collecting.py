@@ -124,3 +124,48 @@ def test_more_than_a_copy_takes_is_the_agents_failure_and_names_the_budget(
     assert f"budget: {name}" in row["error"]
     assert row["collected"] is None
     assert list(made.root.rglob("*collected.jsonl*")) == []
+
+
+READS = """
+import os
+from hermit import untrusted
+def score(task, output):
+    found = {}
+    with untrusted.directory(os.environ["HERMIT_WORK"]) as work:
+        for name in ("answer", "fifo", "zero", "tests", "grows"):
+            try:
+                content = untrusted.read(name, at=work, most=1000)
+                found[name] = [len(content.data), content.cut]
+            except untrusted.Refused as refused:
+                found[name] = refused.reason
+    return {"score": 1.0, "found": found}
+"""
+LEAVES_TRAPS = """
+import os
+from hermit import RunOutput
+def run(task, adapter, params):
+    open("answer", "w").write("42")
+    os.mkfifo("fifo")
+    os.symlink("/dev/zero", "zero")
+    os.symlink(params["secret"], "tests")
+    open("grows", "w").truncate(1 << 20)
+    return RunOutput(1)
+"""
+
+
+@pytest.mark.parametrize("mode", ["host", "shared", "separate"])
+def test_a_judge_reads_what_an_agent_left_without_following_waiting_or_believing(
+    task_set: Callable[..., Any], mode: str
+) -> None:
+    lines = LINES.replace("mode: separate, collect: [.]", f"tests: [tests], mode: {mode}, collect: [.]")
+    made = task_set(LEAVES_TRAPS, READS, lines=lines)
+    (made.root / "tests").mkdir()
+    (made.root / "tests" / "a").write_text("secret")
+    params = json.dumps({"secret": str(made.root / "tests" / "a")})
+    assert made.eval(f"agent.params={params}", "environment.resources.file_mb=2000").code == 0
+    (row,) = made.rows
+    assert row["status"] == "ok", row
+    gone = {"fifo": "missing", "zero": "missing", "tests": "missing"}
+    there = {"fifo": "FIFO", "zero": "link", "tests": "link"}
+    wanted = {"answer": [2, False], "grows": [1000, True], **(gone if mode == "separate" else there)}
+    assert row["judge"]["extra"]["found"] == wanted

@@ -249,7 +249,14 @@ def test_a_stream_that_is_torn_anywhere_is_refused(tree: Any, tmp_path: Path) ->
 def test_a_file_that_shrank_while_it_was_said_has_the_digest_of_what_is_left(
     tree: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    ahead = sanitize._Digest.reach
+
+    def reached(self: Any, written: int) -> None:
+        ahead(self, written)
+        self.wait()  # the thread that digests is never late
+
     monkeypatch.setattr(sanitize, "MOVED", 2)
+    monkeypatch.setattr(sanitize._Digest, "reach", reached)
     into = os.open(tree.into, os.O_RDONLY | os.O_DIRECTORY)
     frames = begun(b"a", 9) + piece(0, b"123456") + ended(3)
     with (
