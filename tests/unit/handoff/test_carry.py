@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import stat
 import threading
+import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -156,6 +158,26 @@ def test_too_much_is_refused_inside_by_the_name_of_its_budget(tree: Any) -> None
     with pytest.raises(budget.TooMuch, match="more than 3") as caught:
         carry(NOWHERE, str(tree.work), into=str(tree.into), limits=budget.Budget(entries=3), keep=lambda _: None)
     assert caught.value.budget == "entries"
+
+
+def test_the_directory_that_gets_a_copy_keeps_its_own_mode(tree: Any) -> None:
+    tree.work.chmod(0o3777)
+    tree.into.chmod(0o750)
+    carry(NOWHERE, str(tree.work), into=str(tree.into), keep=lambda _: None)
+    tree.copy()
+    assert stat.S_IMODE(tree.into.stat().st_mode) == 0o750
+
+
+def test_a_large_file_is_streamed_and_never_held_in_memory(tree: Any) -> None:
+    (tree.work / "large").write_bytes(bytes(64 << 20))
+    tracemalloc.start()
+    try:
+        found = carry(NOWHERE, str(tree.work), into=str(tree.into), keep=lambda _: None)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found.bytes == 64 << 20
+    assert peak < 8 << 20
 
 
 def test_a_run_that_is_given_up_ends_the_copy(tree: Any) -> None:
