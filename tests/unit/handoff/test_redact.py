@@ -246,6 +246,14 @@ def test_a_large_file_is_scrubbed_in_pieces(make: Callable[..., Redactor], tmp_p
     assert file.read_bytes() == (b"z" * (redact.PIECE - 11) + MARK) * 5
 
 
+def test_one_key_over_the_border_of_two_pieces_of_a_file_is_found(
+    make: Callable[..., Redactor], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_bytes(b"z" * (redact.PIECE - 11) + VALUE.encode())
+    make().tree(str(tmp_path), Found())
+    assert (tmp_path / "file").read_bytes() == b"z" * (redact.PIECE - 11) + MARK
+
+
 @pytest.mark.parametrize(
     ("name", "value", "passed", "is_key"),
     [
