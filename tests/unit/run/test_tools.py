@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import os
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -159,4 +161,25 @@ def test_a_tool_without_a_word_of_itself_takes_any_object(template: Path) -> Non
 
 
 def test_nothing_is_fetched_for_a_schema() -> None:
-    assert "cannot be used" in tools.unfit({}, {"$ref": "http://127.0.0.1:9/schema.json"})
+    asked: list[str] = []
+
+    class Listens(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Listens) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            words = tools.unfit({}, {"$ref": f"http://127.0.0.1:{server.server_port}/schema.json"})
+        finally:
+            server.shutdown()
+            thread.join()
+    assert "cannot be used" in words
+    assert asked == []
