@@ -9,7 +9,7 @@ TESTS ?= tests
 menu:
 	@echo 'make setup   set up everything: virtual environment, package, bubblewrap, data'
 	@echo 'make demo    score a real task set in sandboxes'
-	@echo 'make image   build the image `hermit` here, no registry needed'
+	@echo 'make image   build the images `hermit` and `hermit-judge` here, no registry needed'
 	@echo 'make engine  install and start a Docker engine where none answers'
 	@echo 'make test    run the tests (TESTS=path for a part of them)'
 	@echo 'make check   lint, types and all tests'
@@ -26,7 +26,7 @@ demo: setup
 	@scripts/demo.sh
 
 image: setup
-	@images/build.sh
+	@.venv/bin/hermit image build
 
 engine:
 	@scripts/engine.sh
@@ -39,7 +39,7 @@ check: lint types test
 lint: setup
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
-	@! command -v shellcheck >/dev/null || shellcheck -S warning scripts/*.sh images/*.sh images/base/*.sh images/base/steps/*.sh .ci/run
+	@! command -v shellcheck >/dev/null || shellcheck -S warning scripts/*.sh images/*.sh images/*/*.sh images/*/steps/*.sh .ci/run
 
 types: setup
 	$(PYTHON) -m mypy
@@ -52,6 +52,7 @@ bench: setup
 	$(PYTHON) benchmarks/start.py
 	$(PYTHON) benchmarks/humaneval.py
 	$(PYTHON) benchmarks/relay.py
+	@! docker image inspect hermit >/dev/null 2>&1 || $(PYTHON) benchmarks/launch.py
 
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis images/.cache

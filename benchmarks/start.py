@@ -24,7 +24,7 @@ from hermit.bwrap import argv, system
 from hermit.bwrap import python as shown_python
 from hermit.domain.command import Command
 from hermit.domain.sandbox import Sandbox
-from hermit.relay import Streams
+from hermit.streams import Streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -30,6 +30,15 @@ WORKER = (
     "hermit.domain.codec",
     "hermit.domain.trial",
 )
+# What a copy that is made inside imports of it.
+ARCHIVER = (
+    "hermit",
+    "hermit.handoff",
+    "hermit.handoff.archive",
+    "hermit.handoff.budget",
+    "hermit.handoff.walk",
+    "hermit.untrusted",
+)
 # The first words of the relay, with the number of a descriptor that holds a bundle. Nobody else has read from it.
 FIRST_WORDS = (
     "import sys,marshal,posix;hermit=int(sys.argv[1]);"
@@ -49,13 +58,13 @@ def command(executable: str, bundle: int) -> tuple[str, ...]:
     return (executable, "-I", "-S", "-c", FIRST_WORDS, str(bundle))
 
 
-def packed(python: Python, orders: dict[str, Any], *, worker: bool) -> bytes:
-    """The relay's code, the worker's where one is to run, and the orders, as the first words read them.
+def packed(python: Python, orders: dict[str, Any], *, worker: str) -> bytes:
+    """The relay's code, that of the worker where one is to run, and the orders, as the first words read them.
 
     Raises:
         OSError: A module of the relay is not where this package lies.
     """
-    carried = _carried(python.package, python.standard, worker=worker)
+    carried = _carried(python.package, python.standard, worker=worker.partition(":")[0])
     return marshal.dumps((_start(python.package), carried, {**orders, "own": RELAY}))
 
 
@@ -65,14 +74,15 @@ def _start(package: str) -> Any:
 
 
 @functools.cache
-def _carried(package: str, standard: tuple[str, ...], *, worker: bool) -> Carried:
+def _carried(package: str, standard: tuple[str, ...], *, worker: str) -> Carried:
     """Of each module its file, its kind, and its code where it has one.
 
     An interpreter with another standard library than this process finds that of its own.
     """
     found = {name: _module(name, f"{package}/inside/{name}") for name in RELAY}
     if worker:
-        found |= {name: _module(name, f"{os.path.dirname(package)}/{name.replace('.', '/')}") for name in WORKER}
+        own = ARCHIVER if worker in ARCHIVER else WORKER
+        found |= {name: _module(name, f"{os.path.dirname(package)}/{name.replace('.', '/')}") for name in own}
     for name in (*STANDARD, *(STANDARD_WORKER if worker else ())):
         file = getattr(importlib.import_module(name), "__file__", None)
         if file is None or not any(contains(directory, file) for directory in standard):

@@ -8,9 +8,9 @@
     ├── SandboxError       4    a sandbox broke; the attempt it held has no score
     └── Interrupted      130    somebody gave the command up; what was finished is kept
 
-Without an exception of their own: 0 is success, 125 is a failure of ``python -m hermit.sandbox`` itself
-(the command's own code passes through otherwise), 126 and 127 say that a command could not be started or was not
-found.
+Without an exception of their own: 0 is success, 5 says that the mean score is below ``--fail-under``, 6 is ``hermit check``
+where only a run without sandboxes would go on, 125 is a failure of ``python -m hermit.sandbox`` itself (the command's own
+code passes through otherwise), 126 and 127 say that a command could not be started or was not found.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ class ExitCode(IntEnum):
     CONFIG = 2
     PLACE = 3
     SANDBOX = 4
+    SCORE = 5
+    BEST_EFFORT = 6
     FRONT_DOOR = 125
     NOT_EXECUTABLE = 126
     NOT_FOUND = 127
@@ -74,13 +76,17 @@ class SandboxError(HermitError):
         where: The sandbox and the part of it that broke.
         cure: What to do next.
         cause: A short fixed name of the cause, such as ``check`` or ``mount``.
+        again: Whether the place ended under the sandbox, through no doing of the command: a fresh one may hold it.
     """
 
     exit_code = ExitCode.SANDBOX
 
-    def __init__(self, what: str, *, where: str = "", cure: str = "", cause: str = "unknown") -> None:
+    def __init__(
+        self, what: str, *, where: str = "", cure: str = "", cause: str = "unknown", again: bool = False
+    ) -> None:
         super().__init__(what, where=where, cure=cure)
         self.cause = cause
+        self.again = again
 
 
 class Interrupted(HermitError):

@@ -100,6 +100,21 @@ def spawn(
     )
 
 
+def companion(argv: Sequence[str], *, stderr: int) -> subprocess.Popen[bytes]:
+    """Starts a host command that lives beside this process: out of reach of its terminal, heard by its complaints alone.
+
+    Raises:
+        OSError: It does not start.
+    """
+    return subprocess.Popen(
+        list(argv),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=stderr,
+        start_new_session=True,
+    )
+
+
 def processors() -> tuple[int, ...]:
     """The processors that the calling thread may use, its own first: threads take theirs in turn."""
     if not hasattr(_THREAD, "turn"):
@@ -107,6 +122,13 @@ def processors() -> tuple[int, ...]:
     allowed = sorted(os.sched_getaffinity(0))
     own = _THREAD.turn % len(allowed)
     return (*allowed[own:], *allowed[:own])
+
+
+def settle(processor: int) -> None:
+    """Gives the calling thread this processor for its own, where it may use it: that of the thread it works for."""
+    allowed = sorted(os.sched_getaffinity(0))
+    if processor in allowed:
+        _THREAD.turn = allowed.index(processor)
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ from hermit.clock import Clock, Guards
 from hermit.domain.command import Outcome, Stream
 from hermit.domain.record import Check
 from hermit.errors import Interrupted, SandboxError
+from hermit.streams import Sink, Streams
 
 if TYPE_CHECKING:
     import subprocess
@@ -30,31 +31,10 @@ if TYPE_CHECKING:
     from hermit.domain.command import Command
     from hermit.domain.limits import Limits
     from hermit.domain.python import Python
-    from hermit.signals import Caught
 
 CHUNK = 1 << 18
 # A relay says a few hundred bytes; more than this is not our relay.
 MOST_REPORT = 1 << 20
-
-
-@dataclass
-class Sink:
-    """What one descriptor brought: the first ``cap`` bytes, and the count of all."""
-
-    cap: int
-    kept: bytearray = field(default_factory=bytearray)
-    total: int = 0
-
-    def take(self, data: bytes) -> None:
-        """Adds what was read."""
-        self.total += len(data)
-        room = self.cap - len(self.kept)
-        if room > 0:
-            self.kept += data[:room]
-
-    def stream(self) -> Stream:
-        """What came, as a value."""
-        return Stream(kept=bytes(self.kept), total=self.total)
 
 
 @dataclass
@@ -93,16 +73,6 @@ class Said:
                 self.end = (int(status), float(cpu_s), int(max_rss_kb) / 1024)
             case _:
                 raise ValueError(f"the relay said {line[:80]!r}")
-
-
-@dataclass(frozen=True)
-class Streams:
-    """What a command takes over: descriptors, ``None`` where Hermit feeds it or keeps what it writes; and signals."""
-
-    stdin: int | None = None
-    stdout: int | None = None
-    stderr: int | None = None
-    signals: Caught | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,15 +143,11 @@ class Line:
         self._keep_far(far.detach())
         report = self.far[0]
         self._watch(self._report.fileno(), self._hear)
-        cap = orders.limits.output_bytes
         # Where the sandbox's own programs may complain.
         self.diagnosis = self._pipe("diagnosis", 1 << 16)
-        stdin = self.add_memory("stdin", command.stdin) if streams.stdin is None else self.add_copy(streams.stdin)
-        stdout = self._pipe("stdout", cap) if streams.stdout is None else self.add_copy(streams.stdout)
-        stderr = self._pipe("stderr", cap) if streams.stderr is None else self.add_copy(streams.stderr)
         job: dict[str, Any] = {
             "report": report,
-            "streams": (stdin, stdout, stderr),
+            "streams": self._standard(command, streams),
             "argv": list(command.argv),
             "worker": command.worker,
             "env": orders.env,
@@ -195,15 +161,31 @@ class Line:
             "ports": list(orders.ports),
             "proxy": orders.proxy,
         }
-        if take_sockets is not None:
+        if streams.handover is not None:
+            job["handover"] = self.add_copy(streams.handover)
+        elif take_sockets is not None:
             job["handover"] = self._channel(take_sockets)
         if command.worker:
-            job["worker_job"] = self.add_memory("job", command.job)
-            job["worker_result"] = self._pipe("result", command.result_bytes)
+            job["worker_job"], job["worker_result"] = self._worker(command, streams)
         # What the sandbox's own programs were started with is closed by then; this is what may be left.
         job["checks"] = {"descriptors": list(self.far), **orders.checks}
-        packed = bundle.packed(orders.python, job, worker=bool(command.worker))
+        packed = bundle.packed(orders.python, job, worker=command.worker)
         self._bundle = self.add_memory("bundle", packed)
+
+    def _standard(self, command: Command, streams: Streams) -> tuple[int, int, int]:
+        """The command's own input, output and error."""
+        cap = self.limits.output_bytes
+        stdin = self.add_memory("stdin", command.stdin) if streams.stdin is None else self.add_copy(streams.stdin)
+        stdout = self._pipe("stdout", cap) if streams.stdout is None else self.add_copy(streams.stdout)
+        stderr = self._pipe("stderr", cap) if streams.stderr is None else self.add_copy(streams.stderr)
+        return stdin, stdout, stderr
+
+    def _worker(self, command: Command, streams: Streams) -> tuple[int, int]:
+        """What a worker reads its job from, and where it hands its result back."""
+        cap = command.result_bytes
+        job = self.add_memory("job", command.job) if streams.job is None else self.add_copy(streams.job)
+        result = self._pipe("result", cap) if streams.result is None else self.add_copy(streams.result)
+        return job, result
 
     def __enter__(self) -> Self:
         return self

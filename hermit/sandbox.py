@@ -14,7 +14,7 @@ import os
 import shutil
 import sys
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from hermit import environ, proc, signals
 from hermit.bwrap import cgroup, python
@@ -26,7 +26,7 @@ from hermit.domain.command import Command
 from hermit.domain.limits import Limits
 from hermit.domain.sandbox import Enforce, Sandbox
 from hermit.errors import ExitCode, HermitError, Interrupted, PlaceError, SandboxError
-from hermit.relay import Streams
+from hermit.streams import Streams
 from hermit.unconfined import Unconfined
 
 if TYPE_CHECKING:
@@ -60,22 +60,45 @@ Every field: docs/reference/sandbox.md
 """
 
 
+class Backend(Protocol):
+    """What starts sandboxes, or commands without one."""
+
+    @property
+    def confined(self) -> bool:
+        """Whether what it starts is confined."""
+
+    def run(
+        self,
+        sandbox: Sandbox,
+        command: Command,
+        *,
+        environ: Mapping[str, str],
+        keep: Callable[[Record], None],
+        streams: Streams = ...,
+        cancel: int | None = None,
+    ) -> Outcome:
+        """Runs a command to its end, and hands the record of it to ``keep``."""
+
+
 @dataclass(frozen=True)
 class Place:
     """Where the sandboxes of a run are started, and what it was found to be.
 
     Args:
-        backend: Bubblewrap, or nothing around the command.
+        backend: Bubblewrap, a launcher that has it in an image, or nothing around the command.
         record: The evidence of the sandbox that was started to find out; ``None`` where none was.
+        owner: The user and group that write here, where they are not this process's: what a sandbox shall write has to
+            be theirs.
     """
 
-    backend: Bubblewrap | Unconfined
+    backend: Backend
     record: Record | None = None
+    owner: tuple[int, int] | None = None
 
     @property
     def confined(self) -> bool:
         """Whether what runs here is confined."""
-        return isinstance(self.backend, Bubblewrap)
+        return self.backend.confined
 
     def run(
         self,
@@ -139,6 +162,9 @@ def _try_bubblewrap(*, container_cure: str) -> Place:
         raise PlaceError("bubblewrap is not installed: no `bwrap` on the PATH", cure=INSTALL)
     try:
         said = proc.capture([program, "--version"], timeout_s=10)
+    except BlockingIOError:
+        finding = bubblewrap_preflight.NO_PROCESS
+        raise PlaceError(finding.what, cure=finding.cure) from None
     except (OSError, TimeoutError) as error:
         raise PlaceError(f"{program} does not run: {error}", cure=f"install it anew: {INSTALL}") from None
     words = said.stdout.decode(errors="replace").split()

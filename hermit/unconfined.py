@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from hermit import proc, relay
 from hermit.domain.record import Record
 from hermit.errors import SandboxError
-from hermit.relay import Line, Orders, Streams
+from hermit.relay import Line, Orders
+from hermit.streams import Streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,6 +36,11 @@ class Unconfined:
 
     python: Python
     reason: str
+
+    @property
+    def confined(self) -> bool:
+        """Whether what it starts is confined: never."""
+        return False
 
     def run(
         self,

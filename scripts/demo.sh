@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 
 if (docker version || podman version) >/dev/null 2>&1; then
     echo "demo: a container engine answers, so the sandboxes start in the image; building it where it is not up to date"
-    images/build.sh
+    .venv/bin/hermit image build
     runtime=image
 else
     echo "demo: no container engine answers, so the sandboxes start on this machine (make engine starts one)"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import glob
 import os
+import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,12 +23,19 @@ ROOT = Path(__file__).resolve().parent.parent
 NEEDS = frozenset(filter(None, os.environ.get("HERMIT_TEST_NEEDS", "").split(",")))
 
 
+def registry_program() -> str | None:
+    """Debian's registry, installed or beside this interpreter."""
+    return shutil.which("docker-registry", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
+
+
 @functools.cache
 def missing(tool: str) -> str:
     """Why a tool is not to be had here; empty where it is."""
     try:
         if tool == "bwrap":
             sandboxes.preflight()
+        elif tool == "registry":
+            return "" if registry_program() else "docker-registry is missing  -> scripts/registry.sh"
         else:
             found = engines.find(os.environ)
             if tool == "image":
@@ -38,7 +47,7 @@ def missing(tool: str) -> str:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A test whose tool is missing is skipped, and fails where HERMIT_TEST_NEEDS says that it must run."""
-    for tool, needed_as in (("bwrap", "bwrap"), ("docker", "docker"), ("image", "docker")):
+    for tool, needed_as in (("bwrap", "bwrap"), ("docker", "docker"), ("image", "docker"), ("registry", "registry")):
         if item.get_closest_marker(tool) is None or not missing(tool):
             continue
         if needed_as in NEEDS:

@@ -264,6 +264,15 @@ def options(
     return tuple(spelled)
 
 
+def below_a_link(work: str) -> tuple[str, ...]:
+    """The options of a start that mounts below ``link``, which lies in a directory that is shown writable.
+
+    No sandbox of ours has such a mount: it is how a bubblewrap is asked whether it follows the link.
+    """
+    shown = ("--ro-bind", "/usr", "/usr", "--bind", work, "/work")
+    return ("--unshare-all", *shown, "--tmpfs", "/work/link/point")
+
+
 def told(complaint: str, sources: Mapping[Bind, int]) -> str:
     """What bubblewrap complains of, with each source that it knows by a descriptor named as it was declared."""
     names = {number: bind.source for bind, number in sources.items()}

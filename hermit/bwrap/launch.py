@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hermit import proc
-from hermit.bwrap import argv, cover, grants, prepare, python, reach, system
+from hermit.bwrap import argv, cover, grants, prepare, python, system
 from hermit.bwrap.cgroup import MEMORY, Group
 from hermit.bwrap.prepare import Prepared
 from hermit.bwrap.reason import Evidence, reason
@@ -39,7 +39,9 @@ from hermit.clock import KILL_S, Guards
 from hermit.domain.limits import WATCHDOG
 from hermit.domain.network import Network
 from hermit.errors import SandboxError
-from hermit.relay import Line, Streams
+from hermit.net import reach
+from hermit.relay import Line
+from hermit.streams import Streams
 
 if TYPE_CHECKING:
     import subprocess
@@ -69,6 +71,11 @@ class Bubblewrap:
     program: str
     version: str
     python: Python
+
+    @property
+    def confined(self) -> bool:
+        """Whether what it starts is confined: always."""
+        return True
 
     def run(
         self,
@@ -106,7 +113,8 @@ class Bubblewrap:
         with (
             proc.on_one_processor(),
             Group.make(limits, pids=pids) as group,
-            reach.served(prepared.reached, environ) as server,
+            # Whoever asked for this start from outside serves its sockets too.
+            reach.served(reach.Reach() if streams.handover is not None else prepared.reached, environ) as server,
         ):
             orders = prepared.orders(pids=None if group.pids else pids, processors=processors[: limits.cpus])
             record = prepared.record(

@@ -102,8 +102,9 @@ def facts() -> Facts:
     return Facts(
         uid=os.geteuid(),
         gid=os.getegid(),
-        id_mapped=_mapped(_read("/proc/self/uid_map"), os.geteuid())
-        and _mapped(_read("/proc/self/gid_map"), os.getegid()),
+        # A kernel without user namespaces maps nothing and knows everybody.
+        id_mapped=not os.path.exists("/proc/self/uid_map")
+        or (_mapped(_read("/proc/self/uid_map"), os.geteuid()) and _mapped(_read("/proc/self/gid_map"), os.getegid())),
         chrooted="/" not in system.mount_points(mounts),
         seccomp=int(status.get("Seccomp", "0")),
         no_new_privs=status.get("NoNewPrivs", "0").strip() == "1",
@@ -136,14 +137,19 @@ def _mapped(id_map: str, number: int) -> bool:
         first, _, count = (int(part) for part in line.split())
         if first <= number < first + count:
             return True
-    return not id_map  # a kernel without user namespaces maps nothing and knows everybody
+    return False
 
 
 def _probe() -> tuple[int, int, int]:
     """What mount, umount2 and a new user namespace answer, asked in a child that ends with the answers."""
     libc = ctypes.CDLL(None, use_errno=True)
     reader, writer = os.pipe()
-    child = os.fork()
+    try:
+        child = os.fork()
+    except BlockingIOError:  # not one process more may be started
+        os.close(reader)
+        os.close(writer)
+        return errno.EFAULT, errno.EFAULT, errno.EAGAIN
     if child == 0:
         # Nothing but system calls from here on: other threads of the parent may have held locks.
         with contextlib.suppress(BaseException):
@@ -235,8 +241,8 @@ def diagnose(text: str, facts: Facts, *, container_cure: str = "") -> Finding:
         facts: The facts of the place.
         container_cure: The whole command that starts a fit container, used where this is a container.
     """
-    if re.search(r"kernel does not support user namespaces", text):
-        return _KERNEL
+    if "kernel does not support user namespaces" in text:  # it says so of any namespace that it is refused by EINVAL
+        return _KERNEL if facts.unshare_errno else _missing_kind(facts)
     if re.search(r"No permissions to create (a )?new namespace", text):
         return _seccomp(facts, container_cure) if facts.seccomp_blocks else _namespace_refused(facts, container_cure)
     if re.search(r"\(ENOSPC\)|unshare user ns: No space left on device", text):
@@ -244,7 +250,7 @@ def diagnose(text: str, facts: Facts, *, container_cure: str = "") -> Finding:
     if "Creating new namespace failed: Function not implemented" in text:
         return _RUNTIME
     if "Creating new namespace failed: Resource temporarily unavailable" in text:
-        return _PIDS
+        return NO_PROCESS
     return _diagnose_setup(text, facts, container_cure) or _unknown(text)
 
 
@@ -276,7 +282,7 @@ _RUNTIME = Finding(
     "the container runtime implements no namespaces of its own (gVisor and its like do not)",
     "run the container with the runtime runc or crun: docker run --runtime runc ...",
 )
-_PIDS = Finding(
+NO_PROCESS = Finding(
     "pids_limit",
     "no further process may be started: a limit on processes is reached",
     "raise it: docker run --pids-limit N for a container, ulimit -u N for a user",
@@ -287,9 +293,8 @@ def _seccomp(facts: Facts, container_cure: str) -> Finding:
     what = "a seccomp filter blocks mount, umount2, pivot_root or the making of a user namespace"
     if facts.container:
         return Finding("seccomp", what, container_cure or "start the container with Hermit's seccomp profile")
-    return Finding(
-        "seccomp", what, "start it outside the service or program that set the filter (systemd: SystemCallFilter=)"
-    )
+    cure = "start it outside the service or program that set the filter (systemd: SystemCallFilter=)"
+    return Finding("seccomp", what, cure)
 
 
 def _apparmor(facts: Facts, container_cure: str) -> Finding:
@@ -339,11 +344,8 @@ def _limits(facts: Facts) -> Finding:
     kinds = facts.limits_at_zero
     if not kinds:
         what = "namespaces are nested too deep, or a limit of user.max_*_namespaces is reached"
-        return Finding(
-            "namespace_limit",
-            what,
-            "nest fewer sandboxes, or on the machine: sudo sysctl user.max_user_namespaces=10000",
-        )
+        cure = "nest fewer sandboxes, or on the machine: sudo sysctl user.max_user_namespaces=10000"
+        return Finding("namespace_limit", what, cure)
     settings = " ".join(f"user.max_{kind}_namespaces=10000" for kind in kinds)
     what = f"the machine allows no new namespaces of the kind {', '.join(kinds)}"
     return Finding("namespace_limit", what, f"on the machine: sudo sysctl {settings}")
@@ -363,7 +365,7 @@ def _namespace_refused(facts: Facts, container_cure: str) -> Finding:
     answers = {
         errno.EINVAL: _KERNEL,
         errno.ENOSYS: _RUNTIME,
-        errno.EAGAIN: _PIDS,
+        errno.EAGAIN: NO_PROCESS,
         errno.ENOSPC: _limits(facts),
         errno.EUSERS: _limits(facts),
     }
@@ -372,19 +374,26 @@ def _namespace_refused(facts: Facts, container_cure: str) -> Finding:
     if facts.userns_clone == 0:
         what = "the machine forbids user namespaces to unprivileged users"
         return Finding("userns_sysctl", what, "on the machine: sudo sysctl kernel.unprivileged_userns_clone=1")
-    if facts.chrooted:
-        return Finding(
-            "chroot",
-            "this is a chroot, in which the kernel makes no user namespace",
-            "start it outside, or in a container",
-        )
     if not facts.id_mapped:
         what = f"the user {facts.uid}:{facts.gid} has no meaning in this user namespace"
         return Finding("unmapped_id", what, container_cure or "run it as a user that the namespace maps")
+    # Where no module has a name for this process, none denies it anything: a chroot to a mount point shows no other sign.
+    if facts.chrooted or (facts.unshare_errno == errno.EPERM and not facts.lsm_label):
+        what = "this is a chroot, in which the kernel makes no user namespace"
+        return Finding("chroot", what, "start it outside, or in a container")
     return _apparmor(facts, container_cure)
 
 
+def _missing_kind(facts: Facts) -> Finding:
+    missing = [kind for kind in _NAMESPACES if kind not in dict(facts.max_namespaces)]
+    what = (
+        f"the kernel makes user namespaces, and was built without those of the kind {', '.join(missing) or 'unknown'}"
+    )
+    return Finding("kernel", what, "use another kernel; on this one a sandbox would share what it must not")
+
+
 def _unknown(text: str) -> Finding:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    plain = re.sub(r",? likely because.*|[. ]*bwrap must be installed setuid.*", "", text)  # its guesses are not ours
+    lines = [line.strip() for line in plain.splitlines() if line.strip()]
     what = f"bubblewrap did not start: {lines[-1]}" if lines else "bubblewrap did not start and said nothing"
     return Finding("unknown", what, "hermit check --json shows the facts of this place; report them")

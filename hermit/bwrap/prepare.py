@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from hermit.bwrap.grants import Grant
-    from hermit.bwrap.reach import Reach
     from hermit.domain.command import Command
     from hermit.domain.python import Python
     from hermit.domain.sandbox import Sandbox
+    from hermit.net.reach import Reach
 
 
 # Where an engine, a message bus or the system's own manager listens.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -17,10 +16,13 @@ from hermit.errors import ExitCode
 from hermit.run import check as checks
 from hermit.run import place
 from hermit.run import plan as plans
+from hermit.run.doctor.finding import Finding, Level, verdict
 
 HELP = """Say whether this machine, and a config, are fit to run.
 
-Without a config it starts a real sandbox and tries to break out of it. With one it also validates the config, the data
+Without a config it starts a real sandbox and tries to break out of it, and looks at each thing by itself that a sandbox
+is made of. It ends with 0 where sandboxes start, 6 where only a run with `sandbox.enforce: best_effort` would go on,
+unconfined, and 3 where nothing runs. With a config it also validates the config, the data
 and the paths, and makes one attempt at the first task.
 
 \b
@@ -29,6 +31,8 @@ Examples:
   hermit check --config run.yaml
   hermit check --config run.yaml --no-probe --json
 """
+
+CODES = {Level.FIT: ExitCode.OK, Level.BEST_EFFORT: ExitCode.BEST_EFFORT, Level.UNFIT: ExitCode.PLACE}
 
 
 def command(
@@ -55,16 +59,19 @@ def command(
         raise typer.BadParameter("settings need a --config that they replace settings of")
     findings = list(checks.machine(variables))
     if plan is not None:
-        findings.append(checks.Finding("config", True, f"{len(plan.tasks)} tasks, {len(plan.secrets)} secrets"))
+        findings.append(Finding("config", True, f"{len(plan.tasks)} tasks, {len(plan.secrets)} secrets"))
         findings += checks.published(plan.config)
-        if checks.fit(findings):
+        if checks.goes_on(findings, plan.config):
             where = place.here(plan.config)
             findings += checks.hidden(plan, where)
-            if not no_probe and checks.fit(findings):
+            if not no_probe and checks.goes_on(findings, plan.config):
                 findings.append(checks.probe(plan, where))
-    fit = checks.fit(findings)
+    level = verdict(findings)
+    if level is Level.BEST_EFFORT and plan is not None and not checks.goes_on(findings, plan.config):
+        level = Level.UNFIT  # the config requires what cannot be had here
     if as_json:
-        console.print_json({"fit": fit, "findings": [asdict(finding) for finding in findings]})
+        document = {"fit": level is Level.FIT, "level": level.value}
+        console.print_json({**document, "findings": [finding.as_json() for finding in findings]})
     else:
-        console.print_findings(findings, fit=fit)
-    return ExitCode.OK if fit else ExitCode.PLACE
+        console.print_findings(findings, level=level)
+    return CODES[level]

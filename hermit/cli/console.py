@@ -13,16 +13,28 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from hermit import environ
+from hermit.run.doctor.finding import Level
 from hermit.run.report import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from hermit.run import check, evaluate
+    from hermit.run import evaluate
+    from hermit.run.doctor.finding import Finding
     from hermit.run.report import Row
 
 LINE_EVERY_S = 2.0
-MARKS = {True: "[green]ok[/]", False: "[red]missing[/]", None: "[yellow]without[/]"}
+MARKS = {
+    Level.FIT: "[green]ok[/]",
+    Level.WITHOUT: "[yellow]without[/]",
+    Level.BEST_EFFORT: "[red]missing[/]",
+    Level.UNFIT: "[red]missing[/]",
+}
+VERDICTS = {
+    Level.FIT: "This machine is fit.",
+    Level.BEST_EFFORT: "This machine is fit with best_effort only: no sandbox starts, and a run would go on unconfined.",
+    Level.UNFIT: "This machine is not fit.",
+}
 
 
 def err() -> Console:
@@ -45,6 +57,14 @@ def without_keys(words: str) -> str:
 def print_json(document: Any) -> None:
     """A document for machines, on standard output."""
     print(json.dumps(document, indent=1))
+
+
+def print_rows(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table for a person; one whose head is empty has none."""
+    table = Table(*head, box=None, pad_edge=False, show_header=any(head))
+    for row in rows:
+        table.add_row(*(escape(cell) for cell in row))
+    out().print(table)
 
 
 class ProgressView:
@@ -93,8 +113,10 @@ def failure_line(row: Row) -> str:
     """One failed attempt on one line."""
     words = (row.error or "").splitlines()
     line = f"{row.status.value} {row.id} ({row.phase}, {row.cause}): {words[0][:200] if words else ''}"
-    # The words are the agent's: what would move a cursor or break the line is spelled out.
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
+    # The words are the agent's: what would move a cursor or break the line is spelled out, and so is the mark by which
+    # GitHub Actions finds a command anywhere in a line.
+    plain = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
+    return plain.replace("##[", r"##\[")
 
 
 def print_summary(summary: dict[str, Any], *, where: str) -> None:
@@ -126,24 +148,23 @@ def _cost(summary: dict[str, Any]) -> str:
     return f"${summary['cost_usd']:.4f}" + (f", unknown for {unknown} tasks" if unknown else "")
 
 
-def print_findings(findings: Iterable[check.Finding], *, fit: bool) -> None:
+def print_findings(findings: Iterable[Finding], *, level: Level) -> None:
     """What a check found, for a person: a table, then each cure on lines of its own, to be copied whole."""
     kept = tuple(findings)
     table = Table("", "what", "found", box=None, pad_edge=False)
     for finding in _shortened(kept):
-        mark = MARKS[None if not finding.ok and not finding.needed else finding.ok]
-        table.add_row(mark, escape(finding.name), escape(finding.found))
+        table.add_row(MARKS[finding.level], escape(finding.name), escape(finding.found))
     console = out()
     console.print(table)
     for cure in dict.fromkeys(finding.cure for finding in kept if not finding.ok and finding.cure):
         names = ", ".join(finding.name for finding in kept if not finding.ok and finding.cure == cure)
         console.print(f"\n{names}:\n  {cure}", markup=False)
-    console.print("\nThis machine is fit." if fit else "\nThis machine is not fit.", markup=False)
+    console.print(f"\n{VERDICTS[level]}", markup=False)
 
 
-def _shortened(findings: Iterable[check.Finding]) -> list[check.Finding]:
+def _shortened(findings: Iterable[Finding]) -> list[Finding]:
     """A group of which everything is as it has to be takes one line; what is not keeps its own."""
-    shown: list[check.Finding] = []
+    shown: list[Finding] = []
     good: dict[str, int] = {}
     for finding in findings:
         if not finding.group or not finding.ok:

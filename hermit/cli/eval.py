@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -10,9 +11,10 @@ import typer
 
 from hermit import environ
 from hermit.cli import console
+from hermit.cli.reports import Reports
 from hermit.config.load import load
 from hermit.domain import hide
-from hermit.errors import ExitCode
+from hermit.errors import ExitCode, Interrupted
 from hermit.run import evaluate, place
 from hermit.run import plan as plans
 
@@ -25,6 +27,7 @@ Examples:
   hermit eval --config run.yaml --adapter none
   hermit eval --config run.yaml --adapter my-adapter/ agent.concurrency=8 eval.repeats=3
   hermit eval --config run.yaml --adapter none --runtime image --json
+  hermit eval --config run.yaml --adapter none --junit report.xml --fail-under 0.9
 """
 
 
@@ -34,6 +37,7 @@ class Runtime(Enum):
     AUTO = "auto"
     IMAGE = "image"
     LOCAL = "local"
+    WHOLE = "whole"
 
 
 ConfigOption = Annotated[Path, typer.Option("--config", help="The run config.", show_default=False)]
@@ -55,8 +59,14 @@ def command(
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over: drop the results of an earlier run.")] = False,
     runtime: RuntimeOption = None,
     as_json: JsonOption = False,
+    junit: Annotated[Path | None, typer.Option("--junit", help="Leave a JUnit XML report in this file.")] = None,
+    fail_under: Annotated[
+        float | None, typer.Option("--fail-under", help="End with 5 where the mean score is below this.")
+    ] = None,
 ) -> int:
     """Runs the command and returns its exit code."""
+    if fail_under is not None and not math.isfinite(fail_under):
+        raise typer.BadParameter("--fail-under takes a finite number")
     variables = environ.snapshot()
     given = tuple(overrides or ())
     file = config.absolute()
@@ -66,15 +76,27 @@ def command(
         adapter=adapter,
         inherited=variables.get(hide.VARIABLE, ""),
     )
+    reports = Reports(plan, junit.absolute() if junit else None, fail_under, variables)
+    reports.refuse()
     choice = place.choose(plan.config, runtime=runtime.value if runtime else None, environ=variables)
-    notes = console.err()
-    notes.print(f"sandboxes start {choice.sentence}", markup=False)
-    if choice.engine is not None:
-        return place.in_image(
-            plan, choice, inside_arguments(plan, given, fresh=fresh, as_json=as_json), environ=variables
-        )
-    where = place.here(plan.config)
-    with console.ProgressView(notes) as view:
+    console.err().print(f"sandboxes start {choice.sentence}", markup=False)
+    reports.begin()
+    try:
+        if choice.kind == "whole":
+            arguments = inside_arguments(plan, given, fresh=fresh, as_json=as_json)
+            code = place.in_image(plan, choice, arguments, environ=variables)
+        else:
+            code = _from_here(plan, choice, fresh=fresh, as_json=as_json)
+    except Interrupted:
+        reports.end(ExitCode.INTERRUPTED)
+        raise
+    return reports.end(code)
+
+
+def _from_here(plan: plans.EvalPlan, choice: place.Choice, *, fresh: bool, as_json: bool) -> int:
+    """Makes the attempts with this process as their host, and returns the exit code."""
+    where = place.in_images(choice) if choice.kind == "image" else place.here(plan.config)
+    with console.ProgressView(console.err()) as view:
         summary = evaluate.evaluate(plan, where, fresh=fresh, show=view)
     if as_json:
         console.print_json(summary)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import hermit
-from hermit.cli import check, config, console, eval  # noqa: A004 - the command's name
+from hermit.cli import check, config, console, eval, image  # noqa: A004 - the command's name
 from hermit.errors import ExitCode, HermitError
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app = typer.Typer(
 app.command("eval", help=eval.HELP)(eval.command)
 app.command("check", help=check.HELP)(check.command)
 app.add_typer(config.app, name="config")
+app.add_typer(image.app, name="image")
 
 
 def _version(wanted: bool) -> None:

@@ -217,10 +217,15 @@ class SandboxConfig(Section):
 class ContainerConfig(Section):
     """Where sandboxes are launched."""
 
-    runtime: Literal["auto", "image", "local"] = Field(
-        default="auto", description="In an image, on this machine, or in an image where an engine answers."
+    runtime: Literal["auto", "image", "local", "whole"] = Field(
+        default="auto",
+        description="In an image, on this machine, in an image where an engine answers; or the whole command in one.",
     )
     image: Image = Field(default="hermit", description="The image in which sandboxes are launched.")
+    judge_image: Image = Field(default="hermit-judge", description="The image in which judges' sandboxes are launched.")
+    pull: Literal["never", "missing", "always"] = Field(
+        default="never", description="When these images are fetched from a registry: never, where missing, always."
+    )
 
 
 class BudgetConfig(Section):

@@ -29,6 +29,7 @@ class Record:
         version: The backend's version.
         confined: Whether anything was confined at all.
         reason: Why not, where nothing was.
+        image: The image it was started in, with its platform and engine; empty for this machine.
         binds: Every path of the host that was shown, the system's and the interpreter's included.
         variables: The names of the variables inside; never a value.
         network: ``isolated`` or ``open``.
@@ -46,6 +47,7 @@ class Record:
     version: str
     confined: bool
     reason: str = ""
+    image: str = ""
     binds: tuple[Bind, ...] = ()
     variables: tuple[str, ...] = ()
     network: str = "isolated"

@@ -6,6 +6,7 @@ import difflib
 import functools
 import json
 import re
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from hermit.domain import schema
@@ -78,8 +79,7 @@ def sandbox(document: Any) -> Sandbox:
         for name in schema.ISOLATED_ONLY:
             if document.get(name):
                 raise ValueError(f"{name}: expected nothing beside an open network, which reaches what its place does")
-    given = {name: MADE.get(name, _same)(value) for name, value in document.items()}
-    forwards = (*given.pop("ports", ()), *given.pop("sockets", ()))
+    given, forwards = _given(document)
     twice = {str(forward.port) for forward in forwards if forward.socket} & {
         str(forward.port) for forward in forwards if not forward.socket
     }
@@ -89,6 +89,38 @@ def sandbox(document: Any) -> Sandbox:
         return Sandbox(**given, forwards=forwards)
     except ValueError as error:
         raise Conflict(f"read, write, binds: {error}") from None
+
+
+def document(sandbox: Sandbox) -> dict[str, Any]:
+    """The JSON form of a sandbox, whole: :func:`restored` makes the same one of it."""
+    forwards = sandbox.forwards
+    plain = {field.name: getattr(sandbox, field.name) for field in fields(sandbox) if field.name != "forwards"}
+    return {
+        **plain,
+        "binds": [vars(bind) for bind in sandbox.binds],
+        "network": sandbox.network.value,
+        "ports": [forward.port for forward in forwards if not forward.socket],
+        "sockets": {str(forward.port): forward.socket for forward in forwards if forward.socket},
+        "env": dict(sandbox.env),
+        "limits": vars(sandbox.limits),
+        "layout": sandbox.layout and vars(sandbox.layout),
+        "enforce": sandbox.enforce.value,
+    }
+
+
+def restored(document: dict[str, Any]) -> Sandbox:
+    """The sandbox of a document that :func:`document` made; nothing but the values themselves is checked again.
+
+    Raises:
+        ValueError: It was changed on the way.
+    """
+    given, forwards = _given(document)
+    return Sandbox(**given, forwards=forwards)
+
+
+def _given(document: dict[str, Any]) -> tuple[dict[str, Any], tuple[Forward, ...]]:
+    given = {name: MADE.get(name, _same)(value) for name, value in document.items()}
+    return given, (*given.pop("ports", ()), *given.pop("sockets", ()))
 
 
 @functools.cache

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import posixpath
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
-from hermit.handoff import sanitize
+from hermit import untrusted
+from hermit.handoff import budget
+from hermit.handoff.sanitize import Copy
+from hermit.handoff.walk import Walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 
 @dataclass(frozen=True)
@@ -22,27 +23,66 @@ class Collection:
         missing: The paths of which nothing came: they did not exist, or were dropped whole.
         entries: How many files, directories and links were copied.
         bytes: How many bytes they hold.
-        dropped: How many entries were dropped, by reason.
+        apparent_bytes: How long the files are, holes included.
+        same_but_case: How many names differ from another one in their directory by nothing but case.
+        digest: SHA-256 of the manifest, in hexadecimal; empty where there is none.
+        dropped: How many entries, or parts of them, were left behind, by reason.
     """
 
-    missing: tuple[str, ...]
-    entries: int
-    bytes: int
-    dropped: tuple[tuple[str, int], ...]
+    missing: tuple[str, ...] = ()
+    entries: int = 0
+    bytes: int = 0
+    apparent_bytes: int = 0
+    same_but_case: int = 0
+    digest: str = ""
+    dropped: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def of(cls, copy: Copy, *, missing: tuple[str, ...] = ()) -> Self:
+        """What a copy has come to."""
+        copied = copy.copied
+        dropped = tuple(sorted(copied.dropped.items()))
+        return cls(
+            missing, copied.entries, copied.bytes, copied.apparent_bytes, copied.same_but_case, copy.digest, dropped
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """What stands in a row beside ``missing`` and ``dropped``."""
+        return {name: value for name, value in vars(self).items() if name not in ("missing", "dropped")}
 
 
-def collect(work: str, paths: Iterable[str], *, into: str) -> Collection:
+def collect(
+    work: str,
+    paths: Iterable[str],
+    *,
+    into: str,
+    limits: budget.Budget = budget.DEFAULT,
+    manifest: BinaryIO | None = None,
+) -> Collection:
     """Copies each path, relative to ``work``, to the same place below ``into``, which exists and is empty.
 
+    Nobody works in ``work`` any more: the sandbox that did has ended, and the kernel has shown that it is empty.
+
+    Args:
+        work: The agent's work directory, on this machine.
+        paths: What is copied.
+        into: The directory that gets the copy.
+        limits: The most it takes.
+        manifest: Gets a line of JSON for each entry that was copied.
+
     Raises:
-        sanitize.TooMuch: There is more than a copy may take.
+        budget.TooMuch: There is more than a copy may take.
+        untrusted.Refused: The work directory is no directory any more.
         OSError: The copy cannot be written.
     """
-    copied = sanitize.Copied()
-    with _directory(work) as source, _directory(into) as target:
-        found = {path: _collect_one(source, target, path, copied=copied) for path in _topmost(paths)}
-    missing = tuple(path for path, there in found.items() if not there)
-    return Collection(missing, copied.entries, copied.bytes, tuple(sorted(copied.dropped.items())))
+    with (
+        untrusted.directory(work) as source,
+        untrusted.directory(into) as target,
+        Copy(target, limits=limits, manifest=manifest) as copy,
+    ):
+        walk = Walk(source, copy)
+        found = {path: _collect_one(walk, copy, path, source=source) for path in _topmost(paths)}
+        return Collection.of(copy, missing=tuple(path for path, there in found.items() if not there))
 
 
 def _topmost(paths: Iterable[str]) -> list[str]:
@@ -53,38 +93,20 @@ def _topmost(paths: Iterable[str]) -> list[str]:
     return [path for path in wanted if not any(path != top and path.startswith(top + "/") for top in wanted)]
 
 
-def _collect_one(source: int, target: int, path: str, *, copied: sanitize.Copied) -> bool:
+def _collect_one(walk: Walk, copy: Copy, path: str, *, source: int) -> bool:
+    """Copies one path; whether anything came of it."""
     if path == ".":
-        for name in sorted(os.listdir(source)):
-            sanitize.copy(source, name, target, copied=copied)
+        walk.take_all()
         return True
-    *parents, name = path.split("/")
-    with contextlib.ExitStack() as opened:
-        here, there = source, target
-        for parent in parents:
-            try:
-                here = opened.enter_context(_directory(parent, inside=here))
-            except OSError:  # absent, or a link: nothing to be had that way
-                return False
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(parent, 0o700, dir_fd=there)
-            there = opened.enter_context(_directory(parent, inside=there))
-        sanitize.copy(here, name, there, copied=copied, inside="/".join(parents))
-        return _holds(there, name)
-
-
-def _holds(directory: int, name: str) -> bool:
+    above, _, name = path.rpartition("/")
+    before = copy.copied.entries
+    if not above:
+        walk.take(name, at=source)
+        return copy.copied.entries > before
     try:
-        os.stat(name, dir_fd=directory, follow_symlinks=False)
-    except FileNotFoundError:
+        parent = untrusted.open_directory_beneath(above, at=source)
+    except untrusted.Refused:  # absent, or over a link: nothing to be had that way
         return False
-    return True
-
-
-@contextlib.contextmanager
-def _directory(path: str, *, inside: int | None = None) -> Iterator[int]:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=inside)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+    with untrusted.closing(parent), copy.below(above.split("/")):
+        walk.take(name, at=parent)
+    return copy.copied.entries > before

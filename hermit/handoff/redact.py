@@ -15,7 +15,7 @@ import os
 import stat
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from urllib.parse import quote
 
 if TYPE_CHECKING:
@@ -207,6 +207,15 @@ class Redactor:
             return data
         return json.dumps(self.value(json.loads(data), found=found, where=where), indent=1).encode("ascii") + b"\n"
 
+    @contextlib.contextmanager
+    def through(self, target: BinaryIO, *, found: Found, where: str) -> Iterator[BinaryIO]:
+        """A file to write to, whose bytes reach another one without a key."""
+        counts: Counter[str] = Counter()
+        between = Between(lambda data, more: self._settle(data, target.write, counts, more=more))
+        yield cast("BinaryIO", between)
+        between.end()
+        found.add(where, counts)
+
     def tree(self, root: str, found: Found) -> None:
         """Scrubs every file below a directory in its place, and every name; nobody else may work in it any more.
 
@@ -335,6 +344,23 @@ class Redactor:
                 if data.startswith(pattern[-length:]):
                     data, counts[name] = mark + data[length:], counts[name] + 1
         return data
+
+
+class Between:
+    """What is written here is handed on as soon as no later byte can change it."""
+
+    def __init__(self, settle: Callable[[bytes, bool], bytes]) -> None:
+        self._settle = settle
+        self._carried = b""
+
+    def write(self, data: bytes) -> int:
+        """Takes bytes."""
+        self._carried = self._settle(self._carried + data, True)
+        return len(data)
+
+    def end(self) -> None:
+        """Hands the rest on."""
+        self._carried = self._settle(self._carried, False)
 
 
 def _pieces(data: bytes) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""The removal of a directory that somebody else filled, however deep it is and whatever modes its parts have.
+"""The removal of a directory that somebody else filled, however deep and wide it is and whatever modes its parts have.
 
 It goes by descriptor, one at a time, and follows no link. Nobody may work in the directory any more: the sandbox that
 did has ended.
@@ -8,58 +8,79 @@ from __future__ import annotations
 
 import os
 import stat
+from typing import TYPE_CHECKING
+
+from hermit import untrusted
+from hermit.untrusted import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# So many entries are looked at at once: a directory of millions does not wait in memory.
+AT_ONCE = 10_000
 
 
 def remove(directory: str) -> None:
     """Removes a directory and everything below it; one that is not there is no error.
 
     Raises:
-        OSError: Something in it cannot be removed.
+        OSError: Something in it cannot be removed, or it is a link or no directory.
     """
     try:
-        here = _open(directory, None)
-    except FileNotFoundError:
+        here = _open(lambda: untrusted.open_top(directory), lambda: os.chmod(directory, stat.S_IRWXU))
+    except untrusted.Refused as refused:
+        if refused.reason != "missing":
+            raise
         return
     try:
-        # For each level: its name, and the directories in it that are still to remove.
-        levels = [(directory, _remove_files(here))]
+        # For each level: its name, the directories in it that are still to remove, and whether more may be in it.
+        levels = [(directory, *_remove_files(here))]
         while True:
-            name, pending = levels[-1]
+            name, pending, more = levels[-1]
             if pending:
-                here = _step(here, pending[-1])
-                levels.append((pending.pop(), _remove_files(here)))
-                continue
-            levels.pop()
-            if not levels:
-                break
-            here = _step(here, "..")
-            os.rmdir(name, dir_fd=here)
+                inner = pending.pop()
+                here = _step(here, inner)
+                levels.append((inner, *_remove_files(here)))
+            elif more:
+                levels[-1] = (name, *_remove_files(here))
+            else:
+                levels.pop()
+                if not levels:
+                    break
+                here = _step(here, "..")
+                os.rmdir(name, dir_fd=here)
     finally:
         os.close(here)
     os.rmdir(directory)
 
 
-def _remove_files(here: int) -> list[str]:
-    """Removes all but the directories, whose names it returns."""
+def _remove_files(here: int) -> tuple[list[str], bool]:
+    """Removes what is no directory of some of the entries; the names of those that are, and whether there are more."""
     os.fchmod(here, stat.S_IRWXU)
-    with os.scandir(here) as entries:
-        names = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
-    for name, is_directory in names.items():
-        if not is_directory:
+    found = untrusted.some_entries(here, most=AT_ONCE)
+    for name, kind in found:
+        if kind is not Kind.DIRECTORY:
             os.unlink(name, dir_fd=here)
-    return [name for name, is_directory in names.items() if is_directory]
+    return [name for name, kind in found if kind is Kind.DIRECTORY], len(found) == AT_ONCE
 
 
 def _step(here: int, name: str) -> int:
-    there = _open(name, here)
+    if name == "..":
+        there = untrusted.open_parent(at=here)
+    else:
+        there = _open(
+            lambda: untrusted.open_directory(name, at=here), lambda: os.chmod(name, stat.S_IRWXU, dir_fd=here)
+        )
     os.close(here)
     return there
 
 
-def _open(name: str, here: int | None) -> int:
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+def _open(open_it: Callable[[], int], unlock: Callable[[], None]) -> int:
+    """Opens a directory, whatever its mode is."""
     try:
-        return os.open(name, flags, dir_fd=here)
-    except PermissionError:
-        os.chmod(name, stat.S_IRWXU, dir_fd=here)
-        return os.open(name, flags, dir_fd=here)
+        return open_it()
+    except untrusted.Refused as refused:
+        if refused.reason != "unreadable":
+            raise
+    unlock()
+    return open_it()

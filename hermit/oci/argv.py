@@ -6,14 +6,21 @@ import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hermit.domain.bind import Bind, absolute
 from hermit.domain.sandbox import GID, UID, VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\Z")
 # Complete and ours: the profiles of the engines either stop nested sandboxes or let calls through that ours stops.
 SECCOMP_PROFILE = str(Path(__file__).with_name("seccomp.json"))
 PROFILE_IN_IMAGE = "/opt/hermit/share/seccomp.json"
+PYTHON_IN_IMAGE = "/opt/hermit/bin/python"
+# Where a person who follows a cure has put the profile.
+FETCHED_PROFILE = "hermit-seccomp.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +30,7 @@ class Container:
     Args:
         image: The image's reference or id.
         command: What the image's entrypoint gets as arguments.
+        entrypoint: The program that runs in place of the image's own, which does where this is empty.
         mounts: The host's paths inside; what is not named does not exist there.
         env: Names of variables that pass from the engine's client; a value never stands among the arguments.
         uid: The user inside.
@@ -31,6 +39,7 @@ class Container:
         tmp_mb: MiB of ``/tmp``.
         memory_mb: MiB that all its processes share.
         pids: How many processes and threads it may hold.
+        processors: Those it may run on, every one where there are none.
         tty: Whether it gets a terminal.
         interactive: Whether it reads this process's standard input.
         name: Its name, the engine's choice where empty.
@@ -44,6 +53,7 @@ class Container:
 
     image: str
     command: tuple[str, ...] = ()
+    entrypoint: str = ""
     mounts: tuple[Bind, ...] = ()
     env: tuple[str, ...] = ()
     uid: int = UID
@@ -52,6 +62,7 @@ class Container:
     tmp_mb: int = 1024
     memory_mb: int = 8192
     pids: int = 4096
+    processors: tuple[int, ...] = ()
     tty: bool = False
     interactive: bool = False
     name: str = ""
@@ -87,6 +98,8 @@ def run_arguments(container: Container, *, program: str = "docker") -> list[str]
     argv += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
     argv += ["--security-opt", f"seccomp={container.seccomp}", "--security-opt", "systempaths=unconfined"]
     argv += ["--pids-limit", str(container.pids), "--memory", f"{container.memory_mb}m"]
+    argv += ["--cpuset-cpus", ",".join(map(str, container.processors))] if container.processors else []
+    argv += ["--entrypoint", container.entrypoint] if container.entrypoint else []
     argv += ["--name", container.name] if container.name else []
     for label, value in container.labels:
         argv += ["--label", f"{label}={value}"]
@@ -100,6 +113,28 @@ def run_arguments(container: Container, *, program: str = "docker") -> list[str]
     return [*argv, container.image, *container.command]
 
 
+def kill_arguments(name: str, *, program: str = "docker") -> list[str]:
+    """The command that removes a container, running or not, with the volumes that are its own."""
+    return [program, "rm", "--force", "--volumes", name]
+
+
+def list_arguments(label: str, *, program: str = "docker") -> list[str]:
+    """The command that prints the id of each container that has this label, running or not, a line each."""
+    return [program, "ps", "--all", "--quiet", "--no-trunc", "--filter", f"label={label}"]
+
+
+def labels_arguments(ids: Sequence[str], *, program: str = "docker") -> list[str]:
+    """The command that prints the id and the labels of each of these containers, in JSON, a line each."""
+    return [program, "container", "inspect", "--format", '{"id":{{json .Id}},"labels":{{json .Config.Labels}}}', *ids]
+
+
+def event_arguments(name: str, *, since_s: float, until_s: float, program: str = "docker") -> list[str]:
+    """The command that prints what happened to a container between two moments, an action and an exit code a line."""
+    form = "{{.Action}} {{.Actor.Attributes.exitCode}}"
+    span = ["--since", f"{since_s:.6f}", "--until", f"{until_s:.6f}"]
+    return [program, "events", *span, "--filter", f"container={name}", "--format", form]
+
+
 def one_line(container: Container, *, program: str = "docker") -> str:
     """The same command as a person types it into a shell."""
     return shlex.join(run_arguments(container, program=program))
@@ -108,8 +143,21 @@ def one_line(container: Container, *, program: str = "docker") -> str:
 def cure(image: str, *command: str, program: str = "docker") -> str:
     """What a person types to run ``command`` in ``image`` where bubblewrap can start: fetch the profile, then run."""
     fetch = shlex.join([program, "run", "--rm", "--entrypoint", "cat", image, PROFILE_IN_IMAGE])
-    container = Container(image=image, command=command, seccomp="hermit-seccomp.json")
-    return f"{fetch} > hermit-seccomp.json && {one_line(container, program=program)}"
+    container = Container(image=image, command=command, seccomp=FETCHED_PROFILE)
+    return f"{fetch} > {FETCHED_PROFILE} && {one_line(container, program=program)}"
+
+
+def options(container: Container) -> dict[str, str]:
+    """Each option that closes a container as a person types it, by its name; a security option by what it is about."""
+    words = run_arguments(container)[3 : -1 - len(container.command)]
+    found: dict[str, str] = {}
+    for number, word in enumerate(words):
+        if word.startswith("--"):
+            value = next(iter(words[number + 1 : number + 2]), "--")
+            given = [] if value.startswith("--") else [value]
+            name = value.partition("=")[0] if word.endswith("security-opt") else word[2:]
+            found[name] = shlex.join([word, *given])
+    return found
 
 
 def _mount(bind: Bind) -> str:
@@ -125,6 +173,7 @@ def _csv(field: str) -> str:
 def _check_words(container: Container) -> None:
     for part in (
         container.image,
+        container.entrypoint,
         container.seccomp,
         *container.command,
         *(word for pair in container.labels for word in pair),
@@ -153,3 +202,32 @@ def _check_mounts(mounts: tuple[Bind, ...]) -> None:
         if bind.target in seen:
             raise ValueError(f"{bind.target} is mounted twice: from {seen[bind.target]} and from {bind.source}")
         seen[bind.target] = bind.source
+
+
+def build_arguments(
+    *,
+    program: str,
+    dockerfile: str,
+    context: str,
+    network: str,
+    arguments: Mapping[str, str],
+    iidfile: str,
+    cached: bool,
+) -> list[str]:
+    """The whole command that builds a Dockerfile and leaves the id of what came of it in a file.
+
+    Args:
+        program: The engine's client.
+        dockerfile: The Dockerfile.
+        context: The directory that it copies from.
+        network: The network of its steps.
+        arguments: Its build arguments; an empty value takes the client's own variable of that name, which then
+            stands neither among the arguments nor in the image's history.
+        iidfile: Where the id goes.
+        cached: Whether the builder may use what it has built before.
+    """
+    argv = [program, "build", "--force-rm", "--network", network, "--file", dockerfile, "--iidfile", iidfile]
+    argv += [] if cached else ["--no-cache"]
+    for name, value in arguments.items():
+        argv += ["--build-arg", f"{name}={value}" if value else name]
+    return [*argv, context]

@@ -10,6 +10,7 @@ from hermit.errors import PlaceError
 REFUSED = 125
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
+KILLED = 137
 
 _Case = tuple[str, str, str]
 
@@ -74,7 +75,7 @@ def refusal(stderr: str, *, program: str = "docker", image: str = "") -> PlaceEr
     for pattern, what, todo in _CASES:
         if re.search(pattern, stderr, re.IGNORECASE):
             return PlaceError(what.format(**names), where=program, cure=todo.format(**names))
-    words = _last_line(stderr)
+    words = last_line(stderr)
     return PlaceError(
         f"the container engine refused: {words}" if words else "the container engine refused", where=program
     )
@@ -91,12 +92,13 @@ def failure(code: int, stderr: str, *, program: str = "docker", image: str = "")
         r"OCI runtime|unable to start container|executable file not found", stderr
     ):
         return PlaceError(
-            f"the image {image or 'asked for'} does not start: {_last_line(stderr)}", where=program, cure="make image"
+            f"the image {image or 'asked for'} does not start: {last_line(stderr)}", where=program, cure="make image"
         )
     return None
 
 
-def _last_line(stderr: str) -> str:
+def last_line(stderr: str) -> str:
+    """The last line of what an engine wrote that says something."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith("See '")] or lines
     return lines[-1] if lines else ""

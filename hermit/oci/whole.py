@@ -17,11 +17,10 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from hermit.domain.bind import Bind, contains
-from hermit.domain.sandbox import GID, UID
 from hermit.errors import PlaceError
 from hermit.oci import engine as engines
 from hermit.oci.argv import Container, run_arguments
+from hermit.oci.container import REMOVAL_S, give, labels, mounts, remove, user_inside
 from hermit.oci.failure import failure
 from hermit.proc import attached, capture
 
@@ -30,13 +29,8 @@ if TYPE_CHECKING:
 
     from hermit.oci.engine import Engine
 
-LABEL = "hermit.run"
-REMOVAL_S = 60.0
 # How long the command inside may take to end by itself once it was asked to.
 GRACE_S = 10
-# What the image itself consists of; a path of the host at one of these places would replace a part of it.
-_IMAGE_OWN = ("/opt/hermit", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev")
-_IMAGE_CLOSED = ("/opt/hermit", "/proc", "/sys", "/dev")
 
 
 def run(
@@ -77,7 +71,7 @@ def run(
     container = Container(
         image=image,
         command=tuple(arguments),
-        mounts=_mounts(read=read, write=write),
+        mounts=mounts(read, write=(write,)),
         env=tuple(env),
         uid=inside[0],
         gid=inside[1],
@@ -88,7 +82,7 @@ def run(
         tty=terminal,
         interactive=terminal and sys.stdin.isatty(),
         name=name,
-        labels=((LABEL, write),),
+        labels=labels(write),
         userns="keep-id" if engine.rootless_podman and caller[0] != 0 else "",
     )
     with _lent(write, to=inside, back=caller), _removed(engine, name), _stopped_on_request(engine, name):
@@ -99,77 +93,6 @@ def run(
             "the container engine refused to start the image; its own words stand above", where=engine.program
         )
     return code
-
-
-def user_inside(uid: int, gid: int) -> tuple[int, int]:
-    """The user and group a caller has inside: the caller's own, and never root's."""
-    return (UID, GID) if uid == 0 else (uid, gid)
-
-
-def give(directory: str, *, uid: int, gid: int) -> None:
-    """Makes a user the owner of a directory and of everything below it, links themselves included, never their targets.
-
-    The walk goes by descriptor and holds one at a time, so neither a link nor the depth of a tree leads it astray. It
-    stays on the directory's file system.
-
-    Raises:
-        OSError: An entry cannot be given away.
-    """
-    here = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        os.fchown(here, uid, gid)
-        device = os.fstat(here).st_dev
-        # Per level: the identity of its directory, and the directories in it that are still to visit.
-        levels = [(_identity(here), _give_entries(here, uid=uid, gid=gid, device=device))]
-        while levels:
-            identity, pending = levels[-1]
-            if pending:
-                here = _step(here, pending.pop())
-                levels.append((_identity(here), _give_entries(here, uid=uid, gid=gid, device=device)))
-                continue
-            levels.pop()
-            if levels:
-                here = _step(here, "..")
-                if _identity(here) != levels[-1][0]:
-                    raise OSError(f"{directory} was changed while it was given to {uid}:{gid}, near {identity}")
-    finally:
-        os.close(here)
-
-
-def _give_entries(here: int, *, uid: int, gid: int, device: int) -> list[str]:
-    directories = []
-    with os.scandir(here) as entries:
-        for entry in entries:
-            if entry.stat(follow_symlinks=False).st_dev != device:
-                continue
-            os.chown(entry.name, uid, gid, dir_fd=here, follow_symlinks=False)
-            if entry.is_dir(follow_symlinks=False):
-                directories.append(entry.name)
-    return directories
-
-
-def _step(here: int, name: str) -> int:
-    there = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here)
-    os.close(here)
-    return there
-
-
-def _identity(descriptor: int) -> tuple[int, int]:
-    status = os.fstat(descriptor)
-    return status.st_dev, status.st_ino
-
-
-def _mounts(*, read: Sequence[str], write: str) -> tuple[Bind, ...]:
-    binds = [Bind(write, write, writable=True)]
-    binds += [Bind(path, path) for path in dict.fromkeys(read) if Bind(path, path).target != binds[0].target]
-    for bind in binds:
-        if not os.path.exists(bind.source):
-            raise PlaceError(f"{bind.source} does not exist and cannot be shown in the image", where=bind.source)
-        hides = any(contains(bind.target, own) for own in _IMAGE_OWN)
-        if hides or any(contains(closed, bind.target) for closed in _IMAGE_CLOSED):
-            cure = "move it elsewhere, or use --runtime local"
-            raise PlaceError(f"{bind.target} would cover a part of the image", where=bind.source, cure=cure)
-    return tuple({bind.target: bind for bind in binds}.values())
 
 
 @contextlib.contextmanager
@@ -202,21 +125,7 @@ def _removed(engine: Engine, name: str) -> Iterator[None]:
         yield
     finally:
         with _undisturbed():
-            _remove(engine, name)
-
-
-def _remove(engine: Engine, name: str) -> None:
-    cure = f"{engine.program} rm --force {name}"
-    try:
-        finished = capture([engine.program, "rm", "--force", "--volumes", name], timeout_s=REMOVAL_S)
-    except TimeoutError:
-        raise PlaceError(f"the container {name} could not be removed", where=engine.program, cure=cure) from None
-    words = finished.stderr.decode(errors="replace").lower()
-    # The engine removes it by itself at its end; being late is no failure.
-    if finished.code != 0 and "no such container" not in words and "already in progress" not in words:
-        raise PlaceError(
-            f"the container {name} could not be removed: {finished.last_words}", where=engine.program, cure=cure
-        )
+            remove(engine, name)
 
 
 @contextlib.contextmanager

@@ -15,16 +15,18 @@ from typing import TYPE_CHECKING, Self
 
 from hermit.agent.result import Failure, handed_back
 from hermit.errors import SandboxError
-from hermit.handoff import sanitize
+from hermit.handoff import budget
 from hermit.handoff.collect import collect
 from hermit.handoff.freeze import freeze
 from hermit.handoff.redact import Found, Redactor
 from hermit.handoff.remove import remove
-from hermit.run.paths import write_atomically
+from hermit.oci.container import give
+from hermit.run.paths import write_atomically, written_atomically
+from hermit.run.place import InImage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+    from typing import Any, BinaryIO
 
     from hermit.domain.command import Command, Outcome
     from hermit.domain.record import Record
@@ -64,17 +66,23 @@ class Bench:
 
     Args:
         plan: What is run.
-        place: Where sandboxes are started.
+        place: Where the agents' sandboxes are started.
+        judge_place: Where the judges' are.
         host: Where a judge on the host is started.
-        scratch: A directory of this run alone; each attempt has one of its own in it.
+        scratch: A directory of this run alone.
+        exchange: The directory in it that the agents' place sees; each attempt has one of its own in it.
+        judge_exchange: The directory in it that the judges' place sees.
         adapter: The frozen adapter, ``None`` for the baseline without one.
         stop: Says that the run is given up.
     """
 
     plan: EvalPlan
     place: Place
+    judge_place: Place
     host: Place
     scratch: Path
+    exchange: Path
+    judge_exchange: Path
     adapter: str | None
     stop: Stop
 
@@ -86,14 +94,29 @@ class Bench:
     @contextlib.contextmanager
     def workspace(self, attempt: Attempt) -> Iterator[Workspace]:
         """The directories and the evidence of one attempt; the directories are gone afterwards."""
-        root = Path(tempfile.mkdtemp(dir=self.scratch))
-        try:
-            workspace = Workspace(self, attempt, work=root / "work", collected=root / "collected", logs=root / "logs")
+        with _directory(self.exchange) as root, _directory(self.judge_exchange) as apart:
+            workspace = Workspace(self, attempt, work=root / "work", collected=apart / "collected", logs=root / "logs")
             for directory in (workspace.work, workspace.collected, workspace.logs):
                 directory.mkdir()
+            lend(root, self.place)
+            lend(apart, self.judge_place)
             yield workspace
-        finally:
-            remove(str(root))
+
+
+@contextlib.contextmanager
+def _directory(above: Path) -> Iterator[Path]:
+    """A directory of its own, gone afterwards."""
+    made = tempfile.mkdtemp(dir=above)
+    try:
+        yield Path(made)
+    finally:
+        remove(made)
+
+
+def lend(directory: Path, place: Place) -> None:
+    """Gives a directory, and what it holds by now, to whoever writes in a place; it is removed by this process anyway."""
+    if place.owner is not None and place.owner != (os.geteuid(), os.getegid()):
+        give(str(directory), uid=place.owner[0], gid=place.owner[1])
 
 
 @dataclass
@@ -145,8 +168,18 @@ class Workspace:
             collect(str(self.logs), ["."], into=str(scrubbed))
             self.bench.redactor.tree(str(scrubbed), self.found)
             collect(str(scrubbed), ["."], into=str(into))
-        except (sanitize.TooMuch, OSError) as error:
+        except (budget.TooMuch, OSError) as error:
             raise SandboxError(f"the logs of the call could not be copied: {error}", cause="collect") from None
+
+    @contextlib.contextmanager
+    def manifest(self) -> Iterator[BinaryIO]:
+        """Where the manifest of what was collected is written: it holds names, and these may hold keys."""
+        path = self.bench.plan.paths.manifest(*self.attempt.key)
+        with (
+            written_atomically(path) as file,
+            self.bench.redactor.through(file, found=self.found, where=path.name) as scrubbed,
+        ):
+            yield scrubbed
 
     def _keep(self, record: Record) -> None:
         task_id, repeat = self.attempt.key
@@ -183,16 +216,31 @@ class Workspace:
 
 
 @contextlib.contextmanager
-def opened(plan: EvalPlan, place: Place, host: Place) -> Iterator[Bench]:
-    """A bench for one run; its scratch is gone afterwards."""
-    with scratch_directory() as scratch:
+def opened(plan: EvalPlan, where: Place | InImage, host: Place) -> Iterator[Bench]:
+    """A bench for one run; its scratch, and the containers it had, are gone afterwards.
+
+    Raises:
+        PlaceError: The containers of the run cannot be started.
+    """
+    with contextlib.ExitStack() as ends:
+        scratch = ends.enter_context(scratch_directory())
+        exchange, judge_exchange = scratch / "task", scratch / "judge"
+        exchange.mkdir()
+        judge_exchange.mkdir()
         adapter = None
         if plan.adapter is not None:
-            frozen = scratch / "adapter"
+            frozen = exchange / "adapter"
             frozen.mkdir()
             adapter = freeze(str(plan.adapter), into=str(frozen)).path
-        with Stop() as stop:
-            yield Bench(plan, place, host, scratch, adapter, stop)
+        if isinstance(where, InImage):
+            places = where.opened(plan, exchange=exchange, judge_exchange=judge_exchange)
+            place, judge_place = ends.enter_context(places)
+        else:
+            place = judge_place = where
+        if adapter is not None:
+            lend(exchange / "adapter", place)
+        stop = ends.enter_context(Stop())
+        yield Bench(plan, place, judge_place, host, scratch, exchange, judge_exchange, adapter, stop)
 
 
 @contextlib.contextmanager

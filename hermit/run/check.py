@@ -7,17 +7,20 @@ import platform
 import re
 import sys
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermit import sandbox as sandboxes
 from hermit.bwrap import preflight
 from hermit.bwrap.launch import Bubblewrap
+from hermit.domain.sandbox import Enforce
 from hermit.errors import HermitError, PlaceError
-from hermit.oci import engine
 from hermit.roles import task as task_role
 from hermit.run import bench, place, trial
+from hermit.run.doctor import attempts, bubblewrap, container, engine, kernel
+from hermit.run.doctor.finding import Finding, Level, slug, verdict
+from hermit.run.doctor.machine import probes as machine_probes
 from hermit.run.paths import RunPaths
 from hermit.run.plan import Attempt
 from hermit.run.report import Status
@@ -36,55 +39,37 @@ PUBLISHERS = frozenset({"bitbucket", "github", "githubusercontent", "gitlab", "h
 PACKAGES = ("numpy", "pandas", "scipy", "torch")
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked for.
-
-    Args:
-        name: What.
-        ok: Whether it is as it has to be.
-        found: What was found.
-        cure: The command that cures it, where it is not.
-        needed: Whether Hermit can do without it.
-        group: What it is a part of, for whoever shows many of them in one line.
-    """
-
-    name: str
-    ok: bool
-    found: str
-    cure: str = ""
-    needed: bool = True
-    group: str = ""
-
-
 def machine(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """What this machine has and lacks, needed things first."""
-    fit = sys.version_info >= (3, 11)
-    yield Finding("python", fit, f"{platform.python_version()} at {sys.executable}", "install Python 3.11 or newer")
-    yield from _sandboxes()
+    """What this machine has and lacks: a sandbox first, then each thing it is made of, then what a run can do without."""
+    right = sys.version_info >= (3, 11)
+    yield Finding("python", right, f"{platform.python_version()} at {sys.executable}", "install Python 3.11 or newer")
+    cure = place.container_cure()
+    facts = preflight.facts()
+    tried, started, refused = attempts.answers(), None, None
+    try:
+        started = sandboxes.preflight(container_cure=cure).record
+    except PlaceError as error:
+        refused = error
+    yield from kernel.probes(facts, container_cure=cure, started=started is not None, image=place.inside_image())
+    for finding in attempts.probes(facts, tried, container_cure=cure):
+        yield replace(finding, needed=started is None)  # a sandbox that was started had another way
+    yield from bubblewrap.probes(environ, starts=started is not None)
+    if started is not None:
+        yield Finding("sandbox", True, f"{started.backend} {started.version}, one was started")
+        yield from _from_inside(started)
+    elif refused is not None:
+        yield Finding("sandbox", False, refused.what, refused.cure, unconfined=True)
+    if place.inside_image():
+        yield container.probe(facts, container.around(), container_cure=cure)
+    yield from machine_probes()
     yield from _packages()
     if not place.inside_image():  # there is no engine in it, and no use for one
-        yield _engine(environ)
-
-
-def _sandboxes() -> Iterator[Finding]:
-    cure = place.container_cure()
-    try:
-        found = sandboxes.preflight(container_cure=cure)
-    except PlaceError as error:
-        blockers = preflight.blockers(preflight.facts(), container_cure=cure)
-        for blocker in blockers:
-            yield Finding(blocker.cause.replace("_", " "), False, blocker.what, blocker.cure)
-        yield Finding("sandbox", False, error.what, error.cure)
-        return
-    if found.record is not None:
-        yield Finding("sandbox", True, f"{found.record.backend} {found.record.version}, one was started")
-        yield from _from_inside(found.record)
+        yield from engine.probes(environ)
 
 
 def _from_inside(record: Record) -> Iterator[Finding]:
     for check in record.checks:
-        yield Finding(check.name, check.passed, check.detail, group="isolation")
+        yield Finding(check.name, check.passed, check.detail, group="isolation", id=f"isolation_{slug(check.name)}")
     holds = {name: held_by for name, _, held_by in record.limits}["pids"]
     held = not holds.startswith("nothing")
     cure = "run as an unprivileged user, or use --runtime image"
@@ -97,19 +82,16 @@ def _packages() -> Iterator[Finding]:
     yield Finding("scientific packages", not missing, found, "pip install 'hermit-oci[sandbox]'", needed=False)
 
 
-def _engine(environ: Mapping[str, str]) -> Finding:
-    name = "container engine"
-    try:
-        found = engine.find(environ)
-        place.refuse_unfit_image(found, "hermit")
-    except PlaceError as error:
-        return Finding(name, False, error.what, error.cure, needed=False)
-    return Finding(name, True, f"{Path(found.program).name} {found.server}, with the image hermit", needed=False)
-
-
 def fit(findings: Iterable[Finding]) -> bool:
     """Whether everything that is needed is as it has to be."""
-    return all(finding.ok or not finding.needed for finding in findings)
+    return verdict(findings) is Level.FIT
+
+
+def goes_on(findings: Iterable[Finding], config: RunConfig) -> bool:
+    """Whether a run with this config would start here, confined or, where the config says so, not."""
+    level = verdict(findings)
+    allowed = not config.sandbox.enabled or Enforce(config.sandbox.enforce) is Enforce.BEST_EFFORT
+    return level is Level.FIT or (level is Level.BEST_EFFORT and allowed)
 
 
 def hidden(plan: EvalPlan, where: Place) -> list[Finding]:
@@ -143,14 +125,14 @@ def probe(plan: EvalPlan, where: Place) -> Finding:
             with bench.opened(once, where, sandboxes.unconfined("the judge runs on the host")) as bench_:
                 row = trial.attempt(bench_, Attempt(first, 0))
         except HermitError as error:
-            return Finding(f"task {first.id}", False, error.what, error.cure)
+            return Finding(f"task {first.id}", False, error.what, error.cure, id="first_task")
     return _probed(first.id, row)
 
 
 def _probed(task_id: str, row: Row) -> Finding:
     name = f"task {task_id}"
     if row.status is Status.OK and row.judge is not None:
-        return Finding(name, True, f"score {row.judge.score:g} in {row.wall_s:.1f} s")
+        return Finding(name, True, f"score {row.judge.score:g} in {row.wall_s:.1f} s", id="first_task")
     words = f"{row.status.value} in the phase {row.phase}, {row.cause}: {row.error}"
     cures = {
         Status.AGENT_ERROR: "correct the agent, or what its sandbox is shown",
@@ -158,4 +140,4 @@ def _probed(task_id: str, row: Row) -> Finding:
         Status.JUDGE_ERROR: "correct the judge, or what its sandbox is shown",
         Status.SANDBOX_ERROR: "run `hermit check` without a config",
     }
-    return Finding(name, False, words, cures.get(row.status, ""))
+    return Finding(name, False, words, cures.get(row.status, ""), id="first_task")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
 import signal
 import threading
 import time
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermit import sandbox as sandboxes
 from hermit.errors import ConfigError, Interrupted
+from hermit.handoff.remove import remove
 from hermit.run import bench as benches
 from hermit.run import trial
 from hermit.run.paths import write_atomically
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from hermit.run.bench import Bench
+    from hermit.run.place import InImage
     from hermit.run.plan import Attempt, EvalPlan
     from hermit.run.report import Row
     from hermit.sandbox import Place
@@ -47,7 +48,9 @@ class Progress:
     row: Row | None = None
 
 
-def evaluate(plan: EvalPlan, place: Place, *, fresh: bool, show: Callable[[Progress], None]) -> dict[str, Any]:
+def evaluate(
+    plan: EvalPlan, place: Place | InImage, *, fresh: bool, show: Callable[[Progress], None]
+) -> dict[str, Any]:
     """Makes every attempt that has not been made, and returns the summary.
 
     Args:
@@ -88,7 +91,7 @@ def evaluate(plan: EvalPlan, place: Place, *, fresh: bool, show: Callable[[Progr
         return summary
 
 
-def finished_rows(plan: EvalPlan, place: Place, ahead: list[Attempt]) -> Generator[Row]:
+def finished_rows(plan: EvalPlan, place: Place | InImage, ahead: list[Attempt]) -> Generator[Row]:
     """The rows of these attempts, as they end.
 
     Ctrl-C and TERM give up what runs: the sandboxes are killed, what had ended is still handed out.
@@ -189,7 +192,7 @@ def _create(directory: Any) -> None:
 
 def _empty(directory: Any) -> None:
     for entry in directory.iterdir():
-        shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+        remove(str(entry)) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
 
 
 def _match_lock(plan: EvalPlan) -> None:

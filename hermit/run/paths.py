@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
 import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import quote
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 # Of a file system's 255 bytes, so that a time, a role and an ending fit beside it.
@@ -35,7 +37,8 @@ class RunPaths:
             ├── redaction.jsonl           which keys were scrubbed where, where any were
             └── logs/<id>-<repeat>/       what the agent and the judge printed, where they printed anything
                 ├── agent.out agent.err judge.out judge.err
-                └── agent-logs/       a copy of the agent's `.logs`, where it wrote any
+                ├── agent-logs/           a copy of the agent's `.logs`, where it wrote any
+                └── collected.jsonl       what a separate judge got of the work: a line for each file, with its digest
 
     Args:
         root: The run's directory.
@@ -83,6 +86,10 @@ class RunPaths:
         """The copy of what the agent of one attempt logged."""
         return self.logs(task_id, repeat) / "agent-logs"
 
+    def manifest(self, task_id: str, repeat: int) -> Path:
+        """What a separate judge got of one attempt's work."""
+        return self.logs(task_id, repeat) / "collected.jsonl"
+
     def new_record(self, role: str, task_id: str, repeat: int) -> Path:
         """A name for the record of a start that happens now."""
         now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")
@@ -106,11 +113,18 @@ def run_name(*, given: str | None, config: Path, agent: str) -> str:
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Writes a file whole or not at all; whoever reads it sees the old one or the new one."""
+    with written_atomically(path) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def written_atomically(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to, which is at its place when it is whole, and never when the writing fails."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fchmod(file.fileno(), 0o644)
         os.replace(temporary, path)

@@ -15,7 +15,7 @@ from hermit.errors import ConfigError
 from hermit.run.paths import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from hermit.domain.trial import JudgeResult, RunOutput
@@ -48,7 +48,9 @@ class Row:
         confined: Whether the agent was confined.
         judged: Where the judge ran: ``host``, ``shared`` or ``separate``.
         missing: Paths the judge was to get of which nothing came.
-        dropped: How many entries of the work were not copied for the judge, by reason.
+        dropped: How many entries of the work, or parts of them, were not copied for the judge, by reason.
+        collected: What was copied for the judge, as counts, and the digest of the manifest beside its logs; ``None``
+            where nothing had to be.
         records: The names of the records of its starts, in the run's ``sandbox`` directory.
         on_host: Why the agent ran on the host; empty where it did not.
         judge_on_host: Why the judge ran on the host although another mode was asked for; empty where it did not.
@@ -69,6 +71,7 @@ class Row:
     judged: str = ""
     missing: tuple[str, ...] = ()
     dropped: tuple[tuple[str, int], ...] = ()
+    collected: dict[str, Any] | None = None
     records: tuple[str, ...] = ()
     on_host: str = ""
     judge_on_host: str = ""
@@ -103,6 +106,7 @@ class Row:
             "judged": self.judged,
             "missing": list(self.missing),
             "dropped": dict(self.dropped),
+            "collected": self.collected,
             "records": list(self.records),
             "on_host": self.on_host,
             "judge_on_host": self.judge_on_host,
@@ -232,6 +236,15 @@ def resume(path: Path, *, wanted: Iterable[tuple[str, int]]) -> list[dict[str, A
     if whole != data:
         write_atomically(path, whole)
     return list(kept.values())
+
+
+def kept_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a file that ``resume`` has looked through, one at a time; none where there is no file."""
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+        for line in file:
+            row = _row(line)
+            if row is not None:
+                yield row
 
 
 def _row(line: bytes) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ status with a reason; a sandbox that fails is ours, and has no score.
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from dataclasses import dataclass, replace
@@ -17,13 +18,18 @@ from hermit.agent.result import Failure
 from hermit.domain import codec
 from hermit.domain.trial import JudgeResult, RunOutput
 from hermit.errors import SandboxError
-from hermit.handoff import sanitize
+from hermit.handoff import budget
 from hermit.handoff.collect import Collection, collect
 from hermit.roles import judge as judge_role
 from hermit.roles import task as task_role
 from hermit.run import changes
+from hermit.run.bench import lend
 from hermit.run.report import Row, Status
 from hermit.unconfined import Unconfined
+
+# How often an attempt is made whose container ends under it.
+TRIES = 3
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 if TYPE_CHECKING:
     from hermit.domain.sandbox import Sandbox
@@ -35,15 +41,25 @@ RUNNER_HOST = "environment.runner is host"
 
 
 def attempt(bench: Bench, attempt: Attempt) -> Row:
-    """Makes one attempt.
+    """Makes one attempt; where the container ended under it, anew, a bounded number of times.
 
     Raises:
         Interrupted: The run was given up meanwhile.
     """
     began = time.monotonic()
+    records: list[str] = []
+    for left in reversed(range(TRIES)):
+        row, lost = _tried(bench, attempt, records)
+        if not (lost and left):
+            break
+    return replace(row, wall_s=time.monotonic() - began, records=tuple(records))
+
+
+def _tried(bench: Bench, attempt: Attempt, records: list[str]) -> tuple[Row, bool]:
+    """One attempt, and whether it was lost with its container."""
     task_id, repeat = attempt.key
-    on_host = host_reason(bench)
     judged, judge_on_host = where_judged(bench)
+    on_host = host_reason(bench)
     row = Row(
         id=task_id,
         repeat=repeat,
@@ -53,19 +69,36 @@ def attempt(bench: Bench, attempt: Attempt) -> Row:
         on_host=on_host,
         judge_on_host=judge_on_host,
     )
-    with bench.workspace(attempt) as workspace:
-        trial = Trial(bench, workspace)
-        try:
-            row = trial.run(row)
-        except SandboxError as error:
-            words = error.what if not error.where else f"{error.where}: {error.what}"
-            row = replace(row, status=Status.SANDBOX_ERROR, phase=trial.phase, cause=error.cause, error=words)
-        row = replace(
-            row, wall_s=time.monotonic() - began, records=tuple(workspace.records), alone=trial.alone, left=trial.left
-        )
-        row = without_keys(row, bench.redactor, workspace.found)
-        workspace.report_scrubbed()
-        return row
+    try:
+        with bench.workspace(attempt) as workspace:
+            trial = Trial(bench, workspace)
+            row, again = _ended(trial, row)
+            records.extend(workspace.records)
+            row = without_keys(replace(row, alone=trial.alone, left=trial.left), bench.redactor, workspace.found)
+            workspace.report_scrubbed()
+            return row, again
+    except OSError as error:  # there was no room for the workspace itself
+        if error.errno not in FULL:
+            raise
+        return broken(row, "agent", cause="disk full", error=str(error)), False
+
+
+def _ended(trial: Trial, row: Row) -> tuple[Row, bool]:
+    """How the steps of an attempt ended, and whether its container was lost on the way."""
+    try:
+        return trial.run(row), False
+    except SandboxError as error:
+        words = error.what if not error.where else f"{error.where}: {error.what}"
+        return broken(row, trial.phase, cause=error.cause, error=words), error.again
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        return broken(row, trial.phase, cause="disk full", error=str(error)), False
+
+
+def broken(row: Row, phase: str, *, cause: str, error: str) -> Row:
+    """The row of an attempt whose sandbox failed."""
+    return replace(row, status=Status.SANDBOX_ERROR, phase=phase, cause=cause, error=error)
 
 
 def without_keys(row: Row, redactor: Redactor, found: Found) -> Row:
@@ -129,7 +162,8 @@ class Trial:
         collection = self.collect()
         if isinstance(collection, Failure):
             return failed(row, collection, status=Status.AGENT_ERROR, phase="collect")
-        row = replace(row, missing=collection.missing, dropped=collection.dropped)
+        came = collection.as_json() if self.bench.plan.config.judge.mode == "separate" else None
+        row = replace(row, missing=collection.missing, dropped=collection.dropped, collected=came)
         if collection.missing:
             words = f"nothing came of {', '.join(collection.missing)}, which judge.collect names"
             return failed(row, Failure("missing", words), status=Status.AGENT_ERROR, phase="collect")
@@ -196,13 +230,18 @@ class Trial:
         """What a separate judge gets, copied out of the work; the work itself stays as the agent left it."""
         config = self.bench.plan.config
         if config.judge.mode != "separate":
-            return Collection((), 0, 0, ())
+            return Collection()
+        into = str(self.workspace.collected)
         try:
-            return collect(str(self.workspace.work), config.judge.collect, into=str(self.workspace.collected))
-        except sanitize.TooMuch as error:
+            with self.workspace.manifest() as manifest:
+                collection = collect(str(self.workspace.work), config.judge.collect, into=into, manifest=manifest)
+            lend(self.workspace.collected, self.bench.judge_place)
+        except budget.TooMuch as error:
             return Failure("collect", f"there is more in judge.collect than a copy may take: {error}")
         except OSError as error:
-            raise SandboxError(f"the work could not be copied: {error}", cause="collect") from None
+            cause = "disk full" if error.errno in FULL else "collect"
+            raise SandboxError(f"the work could not be copied: {error}", cause=cause) from None
+        return collection
 
     def judge(self, judged: str, task_sandbox: Sandbox, output: RunOutput) -> JudgeResult | Failure:
         """The judge scores the attempt."""
@@ -214,12 +253,12 @@ class Trial:
             given = str(self.workspace.collected) if config.judge.mode == "separate" else work
             value = self.workspace.run(bench.host, judge_role.on_host(config, work=given), command)
         elif judged == "shared":
-            value = self.workspace.run(bench.place, judge_role.shared(config, task_sandbox, secrets), command)
+            value = self.workspace.run(bench.judge_place, judge_role.shared(config, task_sandbox, secrets), command)
         else:
             sandbox = judge_role.separate(
                 config, task_sandbox, collected=str(self.workspace.collected), work=work, secrets=secrets
             )
-            value = self.workspace.run(bench.place, sandbox, command)
+            value = self.workspace.run(bench.judge_place, sandbox, command)
         if isinstance(value, Failure):
             return value
         try:

@@ -7,8 +7,10 @@ COPY host /host
 COPY packages.sh /host/packages.sh
 ARG SUITE
 ARG PACKAGES
+ARG SOURCE_DATE_EPOCH
 RUN sh /host/packages.sh "${SUITE}" "${PACKAGES}"
 
 # One layer of its own: no history, no variable and no earlier layer of the other image comes along.
 FROM scratch
+LABEL hermit.intermediate=1
 COPY --from=debian / /

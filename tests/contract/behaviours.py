@@ -12,24 +12,28 @@ import importlib.util
 import json
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from door import front_door
+from places import placed
 from programs import AGENTS, FORKS, STUBBORN
 
-from hermit import sandbox as sandboxes
 from hermit.agent.result import Failure, handed_back
 from hermit.domain.bind import Bind
 from hermit.domain.command import Command
 from hermit.domain.limits import Limits
 from hermit.domain.sandbox import Sandbox
 from hermit.errors import HermitError
-from hermit.relay import Streams
+from hermit.streams import Streams
+
+if TYPE_CHECKING:
+    from hermit.sandbox import Place
 
 CLOCK_S = 60.0  # a bound on a test gone wrong, never what a behaviour is measured by
 LETTER = "\N{LATIN SMALL LETTER E WITH ACUTE}\N{SNOWMAN}"
@@ -38,14 +42,16 @@ LETTER = "\N{LATIN SMALL LETTER E WITH ACUTE}\N{SNOWMAN}"
 class Bench:
     """One backend, a scratch directory, and a short way to run a command."""
 
-    def __init__(self, backend: str, scratch: Path) -> None:
+    def __init__(self, backend: str, place: Place, scratch: Path) -> None:
         self.backend = backend
-        self.place = sandboxes.preflight() if backend == "bubblewrap" else sandboxes.unconfined("the contract says so")
+        self.place = place
         self.scratch = scratch
         self.work = scratch / "work"
         self.shown = scratch / "shown"
         for directory in (self.work, self.shown):
             directory.mkdir()
+            if place.owner is not None:
+                os.chown(directory, *place.owner)
         (self.shown / "agents.py").write_text(AGENTS, encoding="utf-8")
         (self.shown / "data.txt").write_text("data", encoding="utf-8")
         self.records: list = []
@@ -336,38 +342,6 @@ def given_up(bench):
     return "ran on"
 
 
-def front_door(bench):
-    spec = bench.scratch / "spec.json"
-    fields = {"role": "tool", "write": [str(bench.work)], "cwd": str(bench.work), "enforce": "best_effort"}
-    spec.write_text(json.dumps(fields), encoding="utf-8")
-    hidden = {"PATH": "/nowhere"} if bench.backend == "unconfined" else {}
-    python = [sys.executable, "-m", "hermit.sandbox"]
-
-    def door(*words, stdin=b""):
-        ran = subprocess.run(
-            [*python, *words], input=stdin, env={**os.environ, **hidden}, capture_output=True, check=False
-        )
-        return [ran.returncode, ran.stdout.decode()]
-
-    return {
-        "input and code": door(str(spec), "--", "/bin/sh", "-c", "/bin/cat; exit 7", stdin=b"through"),
-        "missing": door(str(spec), "--", "/no/program")[0],
-        "signal": door(str(spec), "--", "/bin/sh", "-c", "kill -TERM $$")[0],
-        "from stdin": door("-", "--", "/bin/sh", "-c", "exit 3", stdin=json.dumps(fields).encode())[0],
-        "no spec": door("/no/spec.json", "--", "true")[0],
-        "broken spec": door("-", "--", "true", stdin=b"{")[0],
-        "no command": door(str(spec))[0],
-        "closed input": shut([*python, str(spec), "--", "/bin/echo", "heard"], hidden),
-    }
-
-
-def shut(words, hidden):
-    """A front door whose caller closed the standard input; it starts with descriptor 0 free."""
-    shell = ["/bin/sh", "-c", 'exec "$@" <&-', "sh", *words]
-    ran = subprocess.run(shell, env={**os.environ, **hidden}, capture_output=True, check=False)
-    return [ran.returncode, ran.stdout.decode()]
-
-
 BEHAVIOURS = (
     exit_codes, unstartable, signals, stdin, streams_apart, binary_output, huge_output, taken_over_streams,
     working_directory, environment, processors, paths, missing_source, renamed_bind, timeout_asks_first, timeout_kills_everything,
@@ -378,8 +352,8 @@ BEHAVIOURS = (
 
 def main(backend: str) -> None:
     facts: dict = {}
-    with tempfile.TemporaryDirectory(prefix="contract-") as scratch:
-        bench = Bench(backend, Path(scratch))
+    with tempfile.TemporaryDirectory(prefix="contract-") as scratch, placed(backend, scratch) as place:
+        bench = Bench(backend, place, Path(scratch))
         for behaviour in BEHAVIOURS:
             try:
                 facts[behaviour.__name__] = behaviour(bench)

@@ -22,17 +22,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 HERE = Path(__file__).parent
-# Both files as one text: `programs` becomes a module, and the behaviours are what runs.
+# All files as one text: the first three become modules, and the behaviours are what runs.
 LOADER = """
 import sys, types
-programs = sys.modules["programs"] = types.ModuleType("programs")
-exec({programs!r}, vars(programs))
+for name, text in (("programs", {programs!r}), ("places", {places!r}), ("door", {door!r})):
+    sys.modules[name] = types.ModuleType(name)
+    exec(text, vars(sys.modules[name]))
 exec({behaviours!r})
 """
 BACKENDS = (
     pytest.param("bubblewrap", marks=pytest.mark.bwrap),
     "unconfined",
     pytest.param("image", marks=(pytest.mark.docker, pytest.mark.image)),
+    pytest.param("launcher", marks=(pytest.mark.docker, pytest.mark.image)),
 )
 # An ordinary user is somebody else only where root runs the tests.
 STANDS = (
@@ -46,14 +48,16 @@ AT_MOST_S = 100
 
 @pytest.fixture(scope="session", params=BACKENDS)
 def backend(request: pytest.FixtureRequest) -> str:
-    """``bubblewrap`` on this machine, ``unconfined`` on this machine, or bubblewrap inside the ``image``."""
+    """``bubblewrap`` or ``unconfined`` on this machine; either end inside the ``image``, or this one's ``launcher``."""
     return request.param
 
 
 @pytest.fixture(scope="session")
 def facts(backend: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What happened on this backend, by behaviour."""
-    texts = {name: (HERE / f"{name}.py").read_text(encoding="utf-8") for name in ("programs", "behaviours")}
+    texts = {
+        name: (HERE / f"{name}.py").read_text(encoding="utf-8") for name in ("programs", "places", "door", "behaviours")
+    }
     command = in_image(request, "bubblewrap") if backend == "image" else [sys.executable, "-", backend]
     shared = tmp_path_factory.getbasetemp().parent / f"contract-{backend}"
     return once(shared, lambda: perform(command, LOADER.format(**texts)))

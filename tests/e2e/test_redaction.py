@@ -27,6 +27,7 @@ def run(task, adapter):
     os.makedirs(os.path.join(logs, "dir-" + os.environ["SHORT_TOKEN"]))
     with open(os.path.join(logs, "dir-" + os.environ["SHORT_TOKEN"], "trace.bin"), "wb") as file:
         file.write(bytes(range(256)) + key.encode() + bytes(range(256)) + coded.encode())
+    open("answer-" + os.environ["SHORT_TOKEN"], "w").write(key)
     print("out", key, coded, key.encode().hex())
     print("err", key, os.environ["SHORT_TOKEN"], task["other"], file=sys.stderr)
     if task["id"] == "fails":
@@ -44,7 +45,7 @@ def score(task, output):
 """
 LINES = """
 agent: {name: "agent.py:run", params: {also: "sk-planted/7c1f+value-of-a-key"}}
-judge: {path: judge.py}
+judge: {path: judge.py, mode: separate, collect: ["."]}
 environment: {env: [MODEL_API_KEY, SHORT_TOKEN]}
 """
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hermit import proc
-from hermit.relay import Streams
+from hermit.streams import Streams
 
 pytestmark = pytest.mark.bwrap
 

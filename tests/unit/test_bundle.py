@@ -26,7 +26,7 @@ def unpacked(python, orders, *, worker):
     return marshal.loads(bundle.packed(python, orders, worker=worker))  # noqa: S302 - it was written just now
 
 
-def carried(python, *, worker=True):
+def carried(python, *, worker="hermit.agent.worker:run_agent"):
     return unpacked(python, {}, worker=worker)[1]
 
 
@@ -34,16 +34,19 @@ def test_every_module_of_the_relay_comes_along():
     assert set(bundle.RELAY) == {path.stem for path in (PACKAGE / "inside").glob("*.py")} - {"__main__"}
 
 
-def test_what_a_worker_imports_of_hermit_comes_along_and_nothing_else():
-    program = (
-        "import sys, hermit.agent.worker; print(*sorted(name for name in sys.modules if name.startswith('hermit')))"
-    )
+@pytest.mark.parametrize(
+    ("worker", "comes"), [("hermit.agent.worker", bundle.WORKER), ("hermit.handoff.archive", bundle.ARCHIVER)]
+)
+def test_what_a_worker_imports_of_hermit_comes_along_and_nothing_else(worker, comes, python):
+    program = f"import sys, {worker}; print(*sorted(name for name in sys.modules if name.startswith('hermit')))"
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert told.stdout.split() == sorted(bundle.WORKER)
+    assert told.stdout.split() == sorted(comes)
+    known = {name for name in carried(python, worker=f"{worker}:any") if name.startswith("hermit")}
+    assert known == set(comes)
 
 
 def test_a_program_gets_nothing_of_hermit_but_the_relay(python):
-    names = set(carried(python, worker=False))
+    names = set(carried(python, worker=""))
     assert names <= {*bundle.RELAY, *bundle.STANDARD}
     assert names >= set(bundle.RELAY)
 
@@ -61,9 +64,9 @@ def test_an_interpreter_with_another_standard_library_finds_that_of_its_own(pyth
 
 
 def test_the_orders_come_along_as_they_are(python):
-    assert unpacked(python, {"argv": ["\udcff"]}, worker=False)[2]["argv"] == ["\udcff"]
+    assert unpacked(python, {"argv": ["\udcff"]}, worker="")[2]["argv"] == ["\udcff"]
 
 
 def test_a_package_that_is_not_there_is_an_error_of_the_host(python):
     with pytest.raises(FileNotFoundError):
-        bundle.packed(replace(python, package="/no/package"), {}, worker=False)
+        bundle.packed(replace(python, package="/no/package"), {}, worker="")

@@ -16,7 +16,8 @@ from hermit.bwrap import python
 from hermit.domain.command import Command, Outcome
 from hermit.domain.limits import Limits
 from hermit.errors import Interrupted, SandboxError
-from hermit.relay import Line, Orders, Said, Sink, Streams
+from hermit.relay import Line, Orders, Said
+from hermit.streams import Sink, Streams
 
 PYTHON = python.current()
 ORDERS = Orders(env={}, cwd="/", limits=Limits(wall_s=30), rlimits={}, checks={"confined": False}, python=PYTHON)
@@ -27,7 +28,8 @@ import os
 from hermit.bwrap import python
 from hermit.domain.command import Command
 from hermit.domain.limits import Limits
-from hermit.relay import Line, Orders, Streams
+from hermit.relay import Line, Orders
+from hermit.streams import Streams
 orders = Orders(env={}, cwd="/", limits=Limits(), rlimits={}, checks={}, python=python.current())
 with Line(Command(argv=("true",)), orders, Streams()) as line:
     os.close(0)

@@ -91,6 +91,17 @@ def test_a_program_that_does_not_say_it_is_bubblewrap_is_not_used(answering, cod
         sandboxes.preflight()
 
 
+def test_where_no_process_can_be_started_bubblewrap_is_not_blamed(monkeypatch):
+    def fail(*_, **__):
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(sandboxes.shutil, "which", lambda _: "/usr/bin/bwrap")
+    monkeypatch.setattr(proc, "capture", fail)
+    with pytest.raises(PlaceError, match="no further process may be started") as refused:
+        sandboxes.preflight()
+    assert "ulimit -u" in refused.value.cure
+
+
 @pytest.mark.parametrize(
     "failure", [PermissionError("denied"), TimeoutError("too slow"), OSError(8, "Exec format error")]
 )

@@ -35,6 +35,7 @@ TABLE = [
     (NO_PERMISSIONS, replace(REFUSED, id_mapped=False), "unmapped_id"),
     (NO_PERMISSIONS, replace(REFUSED, lsm_label="mine (enforce)"), "apparmor"),
     (NO_KERNEL, replace(FIT, unshare_errno=errno.EINVAL), "kernel"),
+    (NO_KERNEL, replace(FIT, max_namespaces=(("user", 9),)), "kernel"),
     (ENOSPC, replace(FIT, max_namespaces=(("user", 0),)), "namespace_limit"),
     (ENOSPC, FIT, "namespace_limit"),
     ("bwrap: unshare user ns: No space left on device", FIT, "namespace_limit"),
@@ -74,6 +75,24 @@ def test_a_cause_is_found_among_other_lines(text):
     assert diagnose(text, FILTERED).cause == "seccomp"
 
 
+def test_a_hint_of_bubblewraps_is_never_repeated_unchecked():
+    known = diagnose(NO_KERNEL, replace(FIT, max_namespaces=(("user", 9), ("mnt", 9)))).what
+    assert "was built without those of the kind pid, net, ipc, uts, cgroup" in known
+    for text in (NO_KERNEL, NO_PERMISSIONS, NO_PERMISSIONS_0_12):
+        for place in (FIT, FILTERED, REFUSED, UBUNTU):
+            found = diagnose(text.replace("kernel does not", "moon does not"), place)
+            assert "setuid" not in found.what + found.cure
+            assert "likely" not in found.what + found.cure
+
+
+def test_where_no_process_more_can_be_started_that_is_the_answer(monkeypatch):
+    def fork():
+        raise BlockingIOError
+
+    monkeypatch.setattr(preflight.os, "fork", fork)
+    assert [finding.cause for finding in blockers(replace(facts(), container="", uid=1))][-1] == "pids_limit"
+
+
 def test_a_text_nobody_knows_is_kept():
     assert "the moon is full" in diagnose("bwrap: the moon is full\n\n", FIT).what
 
@@ -95,6 +114,8 @@ SINGLE = [
     (replace(FIT, unshare_errno=errno.EACCES), "apparmor"),
     (replace(REFUSED, userns_clone=0), "userns_sysctl"),
     (replace(REFUSED, chrooted=True), "chroot"),
+    (REFUSED, "chroot"),
+    (replace(REFUSED, lsm_label="mine"), "apparmor"),
     (replace(REFUSED, id_mapped=False), "unmapped_id"),
     (UBUNTU, "apparmor_userns"),
 ]
@@ -190,7 +211,7 @@ def test_a_zero_limit_is_cured_by_name():
         ("      1000          0          1\n", 0, False),
         ("0 100 10\n50 200 10\n", 59, True),
         ("0 100 10\n50 200 10\n", 60, False),
-        ("", 7, True),
+        ("", 7, False),
     ],
 )
 def test_an_id_is_mapped_where_a_line_of_the_map_holds_it(id_map, number, mapped):

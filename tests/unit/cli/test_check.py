@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermit.run import check
-from hermit.run.check import Finding
+from hermit.run.doctor.finding import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +50,42 @@ def test_an_unfit_machine_is_exit_3_with_each_cure_whole_on_a_line(
     assert "[b]thing[/]" in said.out
 
 
+NO_SANDBOX = (*FIT, Finding("seccomp", False, "a filter", "docker run x", unconfined=True))
+
+
+def test_where_no_sandbox_starts_it_is_exit_6_and_says_what_a_run_would_do(
+    hermit: Callable[..., Any], machine: Callable[..., None]
+) -> None:
+    machine(NO_SANDBOX)
+    said = hermit("check")
+    assert said.code == 6
+    assert "fit with best_effort only: no sandbox starts, and a run would go on unconfined." in said.out
+    said = hermit("check", "--json")
+    assert (said.code, said.document["fit"], said.document["level"]) == (6, False, "best_effort")
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "probed"),
+    [
+        (("sandbox.enabled=true", "sandbox.enforce=required"), 3, False),
+        (("sandbox.enabled=false",), 6, True),
+    ],
+)
+def test_a_config_that_requires_sandboxes_is_unfit_where_none_starts(
+    hermit: Callable[..., Any],
+    config: Path,
+    machine: Callable[..., None],
+    settings: tuple[str, ...],
+    *,
+    code: int,
+    probed: bool,
+) -> None:
+    machine(NO_SANDBOX)
+    said = hermit("check", "--config", str(config), "--json", *settings)
+    assert said.code == code
+    assert ("first_task" in [finding["id"] for finding in said.document["findings"]]) is probed
+
+
 def test_a_group_takes_one_line_for_what_is_right_and_one_for_each_thing_that_is_not(
     hermit: Callable[..., Any], machine: Callable[..., None]
 ) -> None:
@@ -67,7 +103,9 @@ def test_json_says_the_same_and_nothing_else(hermit: Callable[..., Any], machine
     assert said.code == 3
     assert said.document["fit"] is False
     assert [finding["name"] for finding in said.document["findings"]] == ["sandbox", "engine", "[b]thing[/]"]
-    assert set(said.document["findings"][0]) == {"name", "ok", "found", "cure", "needed", "group"}
+    assert said.document["level"] == "unfit"
+    assert [finding["level"] for finding in said.document["findings"]] == ["fit", "without", "unfit"]
+    assert set(said.document["findings"][0]) == {"id", "level", "name", "found", "cure", "group"}
 
 
 def test_with_a_config_one_attempt_is_made(
@@ -77,7 +115,7 @@ def test_with_a_config_one_attempt_is_made(
     said = hermit("check", "--config", str(config), "--json")
     assert said.code == 0
     found = {finding["name"]: finding for finding in said.document["findings"]}
-    assert found["task a"]["ok"]
+    assert (found["task a"]["level"], found["task a"]["id"]) == ("fit", "first_task")
     assert found["task a"]["found"].startswith("score 1 in")
     assert not (config.parent / "runs").exists()
 

@@ -55,7 +55,7 @@ judge:
         ("environment.env=[A=B]", "environment.env[0]: expected the name of a variable or a pattern such as MWM_*"),
         ("environment.resources.cpu_s=0", "environment.resources.cpu_s: expected at least 1, found 0"),
         ("environment.image=-v/:/x", "environment.image: expected an image reference"),
-        ("container.runtime=podman", "container.runtime: expected 'auto', 'image' or 'local', found 'podman'"),
+        ("container.runtime=podman", "container.runtime: expected 'auto', 'image', 'local' or 'whole', found 'podman'"),
         ("container.image=--privileged", "container.image: expected an image reference"),
         ("model=gpt", "model: expected <backend>/<model id>"),
         ("llm=7", "llm: expected <backend>/<model id> or a mapping; found 7"),

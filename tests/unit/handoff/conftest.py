@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hermit.handoff import budget
 from hermit.handoff.collect import Collection, collect
 
 if TYPE_CHECKING:
@@ -22,9 +24,20 @@ class Tree:
     work: Path
     into: Path
 
-    def copy(self, *paths: str) -> Collection:
+    @property
+    def manifest(self) -> Path:
+        """Where the copy's manifest is written, if one is wanted."""
+        return self.work.parent / "manifest.jsonl"
+
+    def copy(self, *paths: str, limits: budget.Budget = budget.DEFAULT, manifest: bool = False) -> Collection:
         """Collects these paths; everything unless some are given."""
-        return collect(str(self.work), paths or ["."], into=str(self.into))
+        with self.manifest.open("wb") as file:
+            written = file if manifest else None
+            return collect(str(self.work), paths or ["."], into=str(self.into), limits=limits, manifest=written)
+
+    def lines(self) -> list[dict[str, Any]]:
+        """The lines of the manifest."""
+        return [json.loads(line) for line in self.manifest.read_text(encoding="ascii").splitlines()]
 
     def copied(self) -> list[str]:
         """Every entry of the copy, relative to it."""

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from hermit import untrusted
+
 
 def test_a_path_is_copied_to_the_same_place_below_the_copy(tree: Any) -> None:
     (tree.work / "out" / "deep").mkdir(parents=True)
@@ -95,5 +97,5 @@ def test_a_link_is_judged_from_where_it_lies_not_from_the_root(tree: Any) -> Non
 def test_a_work_directory_that_was_exchanged_for_a_link_is_not_entered(tree: Any) -> None:
     tree.work.rmdir()
     tree.work.symlink_to("/etc")
-    with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
+    with pytest.raises(untrusted.Refused, match="link"):
         tree.copy("passwd")

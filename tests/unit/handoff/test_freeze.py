@@ -94,3 +94,18 @@ def test_an_adapter_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None
     with pytest.raises(ConfigError, match="the adapter cannot be copied") as caught:
         frozen(tmp_path / "absent", tmp_path / "copy")
     assert caught.value.where == str(tmp_path / "absent")
+
+
+def test_an_adapter_too_deep_to_be_read_is_refused(adapter: Path) -> None:
+    inner = adapter
+    for _ in range(130):
+        inner = inner / "d"
+        inner.mkdir()
+    with pytest.raises(OSError, match="more than 128 deep"):
+        digest(str(adapter))
+
+
+def test_a_fifo_in_an_adapter_has_a_digest_and_nobody_waits_for_it(adapter: Path) -> None:
+    before = digest(str(adapter))
+    os.mkfifo(adapter / "fifo")
+    assert digest(str(adapter)) != before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import io
 import json
 import os
 import stat
@@ -169,6 +170,16 @@ def test_a_report_counts_and_never_holds_a_value(make: Callable[..., Redactor]) 
     redactor.data(b"nothing", found=found, where="other")
     assert found.as_json() == {"scrubbed": {"log": {"A_KEY": 2, "B_KEY": 1}}, "not_searched": [], "unreadable": []}
     assert "value-of-a-key" not in repr(keys_of({"A_KEY": "first-value-of-a-key"}, passes=lambda _: False))
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_what_is_written_through_has_no_key_however_it_is_cut(make: Callable[..., Redactor], size: int) -> None:
+    target, found, text = io.BytesIO(), Found(), b"before " + VALUE.encode() + b" after " + VALUE.encode()
+    with make().through(target, found=found, where="manifest") as file:
+        for at in range(0, len(text), size):
+            file.write(text[at : at + size])
+    assert target.getvalue() == b"before " + MARK + b" after " + MARK
+    assert found.as_json()["scrubbed"] == {"manifest": {"MODEL_API_KEY": 2}}
 
 
 def test_a_tree_is_scrubbed_in_contents_names_and_links(make: Callable[..., Redactor], tmp_path: Path) -> None:

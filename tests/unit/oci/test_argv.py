@@ -9,7 +9,17 @@ from pathlib import Path
 import pytest
 
 from hermit.domain.bind import Bind
-from hermit.oci.argv import SECCOMP_PROFILE, Container, cure, one_line, run_arguments
+from hermit.oci.argv import (
+    SECCOMP_PROFILE,
+    Container,
+    cure,
+    event_arguments,
+    kill_arguments,
+    labels_arguments,
+    list_arguments,
+    one_line,
+    run_arguments,
+)
 
 GOLDEN = [
     "docker",
@@ -152,3 +162,29 @@ def test_the_cure_fetches_the_profile_from_the_image_and_runs_with_it():
 def test_the_profile_of_the_package_is_the_default():
     assert Path(SECCOMP_PROFILE).read_text().startswith("{")
     assert f"seccomp={SECCOMP_PROFILE}" in run_arguments(Container(image="hermit"))
+
+
+def test_a_program_and_processors_of_its_own_are_options_of_their_own():
+    found = run_arguments(container(entrypoint="/bin/program", command=("word",), processors=(0, 3)))
+    assert found == [*GOLDEN, "--cpuset-cpus", "0,3", "--entrypoint", "/bin/program", "hermit", "word"]
+
+
+def test_a_container_is_removed_with_its_volumes():
+    assert kill_arguments("one", program="podman") == ["podman", "rm", "--force", "--volumes", "one"]
+
+
+def test_what_an_engine_is_asked_is_spelled_here_too():
+    assert list_arguments("hermit.x") == [
+        "docker",
+        "ps",
+        "--all",
+        "--quiet",
+        "--no-trunc",
+        "--filter",
+        "label=hermit.x",
+    ]
+    assert labels_arguments(["a", "b"])[:3] == ["docker", "container", "inspect"]
+    assert labels_arguments(["a", "b"])[-2:] == ["a", "b"]
+    asked = event_arguments("one", since_s=1.5, until_s=2.0)
+    assert asked[:6] == ["docker", "events", "--since", "1.500000", "--until", "2.000000"]
+    assert asked[6:8] == ["--filter", "container=one"]

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 import hermit
+from hermit.domain.bind import Bind
 from hermit.environ import snapshot
+from hermit.oci import container as containers
 from hermit.oci import whole
 from hermit.oci.argv import Container, run_arguments
 from hermit.oci.engine import find, image_id, image_label
@@ -138,7 +140,7 @@ def test_python_torch_and_git_work_at_every_level(levels, tmp_path):
     tmp_path.chmod(0o755)
     # The program lies below /tmp here, which each level replaces by its own.
     command = [*LEVEL * levels, "python", "/opt/work.py"]
-    mounts = (whole.Bind(str(program), "/opt/work.py"),)
+    mounts = (Bind(str(program), "/opt/work.py"),)
     assert inside(*command, mounts=mounts) == "worked\n"
 
 
@@ -180,7 +182,7 @@ def test_a_path_with_a_comma_and_a_quote_reaches_the_image(tmp_path):
     odd.mkdir()
     (odd / "file").write_text("seen")
     tmp_path.chmod(0o755)
-    assert inside("cat", f"{odd}/file", mounts=(whole.Bind(str(odd), str(odd)),)) == "seen"
+    assert inside("cat", f"{odd}/file", mounts=(Bind(str(odd), str(odd)),)) == "seen"
 
 
 RUN = """
@@ -203,6 +205,6 @@ def test_a_command_that_fails_leaves_no_container_and_no_foreign_owner(tmp_path)
 
 def strays(directory):
     finished = capture(
-        ["docker", "ps", "--all", "--quiet", "--filter", f"label={whole.LABEL}={directory}"], timeout_s=20
+        ["docker", "ps", "--all", "--quiet", "--filter", f"label={containers.RUN_LABEL}={directory}"], timeout_s=20
     )
     return finished.stdout.decode()

@@ -10,6 +10,13 @@ import pytest
 from hermit.oci.argv import SECCOMP_PROFILE
 
 BLOCKED = [
+    "ptrace",
+    "process_vm_writev",
+    "process_vm_readv",
+    "process_mrelease",
+    "process_madvise",
+    "memfd_secret",
+    "adjtimex",
     "acct",
     "add_key",
     "bpf",

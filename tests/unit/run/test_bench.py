@@ -172,5 +172,5 @@ def test_the_directories_of_an_attempt_are_gone_while_the_run_goes_on(run: Any) 
     with bench.opened(plan, place, place) as opened:
         with opened.workspace(plan.attempts[0]) as workspace:
             (workspace.work / "left").touch()
-        assert opened.scratch.exists()
-        assert list(opened.scratch.iterdir()) == []
+        for exchange in (opened.exchange, opened.judge_exchange):
+            assert list(exchange.iterdir()) == []

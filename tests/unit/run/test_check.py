@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from hermit import sandbox as sandboxes
 from hermit.run import check
+from hermit.run.doctor.finding import Level
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from hermit.run.check import Finding
+    from hermit.run.doctor.finding import Finding
 
 
 def by_name(path: Path | None = None) -> dict[str, Finding]:
@@ -40,7 +40,7 @@ def test_a_machine_without_bubblewrap_is_not_fit_and_is_told_the_command(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     found = by_name(tmp_path)
-    assert (found["sandbox"].ok, found["sandbox"].needed) == (False, True)
+    assert (found["sandbox"].level, found["bubblewrap"].level) == (Level.BEST_EFFORT, Level.BEST_EFFORT)
     assert "bubblewrap" in found["sandbox"].cure
 
 
@@ -53,6 +53,17 @@ def test_everything_that_is_not_as_it_has_to_be_has_a_cure(tmp_path: Path, monke
 def test_a_missing_engine_is_named_and_not_needed(tmp_path: Path) -> None:
     found = by_name(tmp_path)["container engine"]
     assert (found.ok, found.needed, "no container engine is installed" in found.found) == (False, False, True)
+
+
+def test_every_finding_has_an_id_of_its_own() -> None:
+    ids = [finding.id for finding in check.machine({"PATH": "/usr/bin:/bin"})]
+    assert len(set(ids)) == len(ids)
+
+
+def test_the_reference_names_every_id_of_a_finding() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "cli.md").read_text()
+    ids = {finding.id for finding in check.machine({"PATH": "/usr/bin:/bin"}) if finding.group != "isolation"}
+    assert [name for name in sorted(ids) if f"`{name}`" not in text] == []
 
 
 def test_a_missing_package_is_named_and_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:

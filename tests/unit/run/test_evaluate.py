@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import itertools
 import json
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hermit import sandbox as sandboxes
 from hermit.errors import ConfigError, ExitCode, Interrupted, SandboxError
+from hermit.run import bench as benches
 from hermit.run import evaluate, trial
 from hermit.run.report import Row, Status
 
@@ -239,9 +244,62 @@ def test_no_agent_can_end_the_run(run: Any, way: str) -> None:
         json.dumps(row, allow_nan=False)
 
 
+class Lossy:
+    """A place under which the first few starts lose their container; the others run without a sandbox."""
+
+    confined = True
+    owner = None
+
+    def __init__(self, losses: int, *, again: bool) -> None:
+        self.left = losses
+        self.again = again
+        self.starts = 0
+
+    def run(self, sandbox: Any, command: Any, *, keep: Any, **more: Any) -> Any:
+        self.starts += 1
+        if self.left > 0:
+            self.left -= 1
+            raise SandboxError("the container was killed", where="hermit", cause="container killed", again=self.again)
+        return sandboxes.unconfined("a test").run(replace(sandbox, binds=()), command, keep=keep, **more)
+
+
+@pytest.mark.parametrize(
+    ("losses", "again", "starts", "broken"),
+    [(2, True, 5, 0), (3, True, 5, 1), (4, True, 6, 1), (1, False, 3, 1)],
+)
+def test_an_attempt_whose_container_was_lost_is_made_anew_a_bounded_number_of_times(
+    run: Any, losses: int, again: bool, starts: int, broken: int
+) -> None:
+    place: Any = Lossy(losses, again=again)
+    settings = ("agent.concurrency=1", "judge.mode=host")
+    summary = evaluate.evaluate(run.plan(*settings), place, fresh=False, show=lambda _: None)
+    assert (place.starts, summary["statuses"]["sandbox_error"]) == (starts, broken)
+    causes = [row["cause"] for row in run.rows if row["status"] == "sandbox_error"]
+    assert causes == ["container killed"] * broken
+    assert sum(row["status"] == "ok" for row in run.rows) == 3 - broken
+
+
+def test_a_full_disk_is_a_row_with_its_name_and_the_other_attempts_are_kept(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = benches._directory, itertools.count()
+
+    def full(above: Any) -> Any:
+        if next(calls) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(above)
+
+    monkeypatch.setattr(benches, "_directory", full)
+    place = sandboxes.unconfined("a test")
+    summary = evaluate.evaluate(run.plan("agent.concurrency=1"), place, fresh=False, show=lambda _: None)
+    assert (summary["statuses"]["ok"], summary["statuses"]["sandbox_error"]) == (2, 1)
+    assert [row["cause"] for row in run.rows if row["status"] == "sandbox_error"] == ["disk full"]
+
+
 def test_a_sandbox_that_fails_while_it_starts_is_a_row_with_its_cause(run: Any) -> None:
     class Broken:
         confined = True
+        owner = None
 
         def run(self, *_: Any, **__: Any) -> Any:
             raise SandboxError("it fell over", where="the task sandbox", cause="mount")

@@ -147,15 +147,90 @@ def test_the_image_is_shown_everything_the_config_names_once(run: Any) -> None:
     assert place.named_paths(plan) == sorted([str(run.root), str(outside)])
 
 
-@pytest.mark.parametrize("network", ["public", "allowlist"])
-def test_a_run_that_needs_a_network_is_not_put_where_there_is_none(
-    run: Any, engine: Callable[..., dict[str, str]], network: str
+def test_an_agent_that_needs_the_machines_own_network_is_put_in_no_container(
+    run: Any, engine: Callable[..., dict[str, str]]
 ) -> None:
-    hosts = ("environment.allowed_hosts=[api.example.com]",) if network == "allowlist" else ()
-    config = run.config(f"environment.network={network}", *hosts)
+    config = run.config("environment.network=public")
     assert place.choose(config, runtime="auto", environ=engine()).engine is None
-    with pytest.raises(PlaceError, match="has no network"):
+    for wanted in ("image", "whole"):
+        with pytest.raises(PlaceError, match="has no network"):
+            place.choose(config, runtime=wanted, environ=engine())
+
+
+def test_a_judge_that_needs_the_machines_own_network_is_put_in_no_container(
+    run: Any, engine: Callable[..., dict[str, str]]
+) -> None:
+    settings = ("judge.network=public", "judge.mode=shared")
+    assert place.choose(run.config(*settings), runtime="auto", environ=engine()).engine is None
+    with pytest.raises(PlaceError, match=r"judge\.network is public"):
+        place.choose(run.config(*settings), runtime="image", environ=engine())
+    on_host = run.config("judge.network=public", "judge.mode=host")
+    assert place.choose(on_host, runtime="auto", environ=engine()).kind == "image", "a judge on the host has the host's"
+
+
+def test_an_agent_with_a_list_of_hosts_runs_in_the_image_and_not_whole_in_it(
+    run: Any, engine: Callable[..., dict[str, str]]
+) -> None:
+    config = run.config("environment.network=allowlist", "environment.allowed_hosts=[api.example.com]")
+    assert place.choose(config, runtime="auto", environ=engine()).kind == "image"
+    with pytest.raises(PlaceError, match="has no network") as caught:
+        place.choose(config, runtime="whole", environ=engine())
+    assert "--runtime local or image" in caught.value.cure
+
+
+def test_a_run_that_confines_nothing_is_put_in_no_container_but_whole(
+    run: Any, engine: Callable[..., dict[str, str]]
+) -> None:
+    config = run.config("sandbox.enabled=false")
+    assert "sandbox.enabled is false" in place.choose(config, runtime="auto", environ=engine()).sentence
+    with pytest.raises(PlaceError, match=r"sandbox\.enabled is false"):
         place.choose(config, runtime="image", environ=engine())
+    assert place.choose(config, runtime="whole", environ=engine()).kind == "whole"
+
+
+def test_whole_is_only_where_it_was_asked_for(run: Any, engine: Callable[..., dict[str, str]]) -> None:
+    assert place.choose(run.config(), runtime="auto", environ=engine()).kind == "image"
+    found = place.choose(run.config(), runtime="whole", environ=engine())
+    assert (found.kind, "with the whole command" in found.sentence) == ("whole", True)
+    with pytest.raises(PlaceError, match="is not here"):
+        place.choose(run.config(), runtime="whole", environ=engine(image=NONE))
+
+
+@pytest.fixture
+def shapes(run: Any, engine: Callable[..., dict[str, str]]) -> Callable[..., dict[str, Any]]:
+    """Makes what the containers of a run are, by who works in them."""
+
+    def make(*settings: str) -> dict[str, Any]:
+        for name in ("tests", "shown", "kept"):
+            (run.root / name).mkdir(exist_ok=True)
+        declared = ("judge.tests=[tests]", "environment.read=[shown]", "environment.write=[kept]")
+        plan = run.plan(*declared, *settings)
+        where = place.in_images(place.choose(plan.config, runtime="image", environ=engine()))
+        task, judge = run.root / "x-task", run.root / "x-judge"
+        return {"task": place.task_shape(where, plan, task), "judge": place.judge_shape(where, plan, judge, work=task)}
+
+    return make
+
+
+def test_each_container_is_shown_what_its_sandboxes_may_see_and_nothing_else(
+    run: Any, shapes: Callable[..., dict[str, Any]]
+) -> None:
+    found, root = shapes(), str(run.root)
+    assert found["task"].read == (f"{root}/shown", f"{root}/agent.py")
+    assert (found["task"].write, found["task"].exchange) == ((f"{root}/kept",), f"{root}/x-task")
+    assert found["judge"].read == (f"{root}/shown", f"{root}/judge.py", f"{root}/tests")
+    assert (found["judge"].write, found["judge"].exchange) == ((), f"{root}/x-judge")
+
+
+def test_a_judge_in_place_is_shown_the_agents_work_too(run: Any, shapes: Callable[..., dict[str, Any]]) -> None:
+    assert shapes("judge.mode=shared")["judge"].write == (f"{run.root}/x-task", f"{run.root}/kept")
+
+
+def test_a_container_is_bounded_for_as_many_sandboxes_as_run_at_once(shapes: Callable[..., dict[str, Any]]) -> None:
+    settings = ("environment.resources.memory_mb=100", "environment.resources.disk_mb=10", "agent.concurrency=3")
+    found = shapes(*settings)["task"]
+    assert (found.memory_mb, found.pids) == (3 * 110 + place.OWN_MB, 3 * (512 + place.OWN_PIDS_EACH) + place.OWN_PIDS)
+    assert shapes("agent.concurrency=100000")["task"].memory_mb < 1 << 30
 
 
 def test_only_declared_variables_pass_into_the_image(
@@ -164,7 +239,7 @@ def test_only_declared_variables_pass_into_the_image(
     passed: dict[str, Any] = {}
     monkeypatch.setattr(place.whole, "run", lambda *_, **named: passed.update(named) or 0)
     plan = run.plan("environment.env=[MWM_*]")
-    choice = place.choose(plan.config, runtime="image", environ=engine())
+    choice = place.choose(plan.config, runtime="whole", environ=engine())
     environ = {"MWM_URL": "1", "API_KEY": "2", "HOME": "/root"}
     assert place.in_image(plan, choice, ["eval"], environ=environ) == 0
     assert passed["env"] == ["MWM_URL"]

@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from hermit.bwrap import reach
 from hermit.domain.network import Forward, Network
 from hermit.domain.sandbox import Sandbox
 from hermit.errors import SandboxError
+from hermit.net import reach
 
 
 def test_a_closed_sandbox_reaches_nothing_and_pays_for_no_bridge():

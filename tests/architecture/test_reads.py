@@ -1,0 +1,139 @@
+"""What somebody else made is looked at in one way: `hermit/untrusted.py`."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+# The parts that hold, or get told of, what an agent, a judge or a learner made.
+HANDLING = ("handoff", "run", "roles", "agent")
+OPENING = {
+    "os": {"open", "fdopen", "walk", "fwalk", "scandir", "listdir", "stat", "lstat", "readlink", "access", "truncate"},
+    "os.path": {"exists", "lexists", "isfile", "isdir", "islink", "realpath", "getsize", "getmtime", "samefile"},
+}
+METHODS = {
+    *("read_text", "read_bytes", "iterdir", "glob", "rglob", "is_file", "is_dir", "is_symlink", "exists"),
+    *("stat", "lstat", "readlink", "resolve", "samefile", "walk", "hardlink_to"),
+}
+MODULES = ("shutil", "glob", "fnmatch", "tarfile", "zipfile")
+# Who opens something itself all the same, what, and why that is nothing an agent can have made: a module, or a call in one.
+OWN = {
+    "agent/source.py:compiled open": "the agent's or the judge's file, which the config names",
+    "agent/worker.py:_take open": "the descriptor of the job, inside",
+    "handoff/archive.py:pack os.fdopen": "the descriptor of the job, inside",
+    "handoff/freeze.py:freeze os.path.realpath": "the adapter by the name a person gave it, which may be a link",
+    "handoff/freeze.py:_add_file os.fdopen": "a descriptor that was opened the one way",
+    "handoff/sanitize.py:file os.open": "a new file of the copy, made and never found",
+    "handoff/sanitize.py:_go os.open": "a directory of the copy, which was just made",
+    "handoff/sanitize.py:leave os.open": "the same, one up",
+    "handoff/redact.py": "a sanitized copy in this run's own scratch, which no sandbox shows; walked by descriptor all the same",
+    "roles/secrets.py:refuse_hard_links os.path.realpath": "what the config names, before anything runs",
+    "run/adapter_code.py:call_adapter os.path.realpath": "inside, in the agent's own process: a file of its adapter",
+    "run/bench.py:report_scrubbed open": "the run's own file, which no sandbox shows",
+    "run/bench.py:scratch_directory glob": "the temporary directory, for scratch of runs that were killed",
+    "run/bench.py:scratch_directory os.open": "a directory that was just made for this run alone",
+    "run/bench.py:_remove_abandoned os.open": "scratch of a run that was killed: its own directory, never what is in it",
+    "run/changes.py": "shared state: walked by descriptor, no link followed and no file opened",
+    "run/evaluate.py:claimed os.open": "the run's own directory, which no sandbox shows",
+    "run/evaluate.py:_empty iterdir": "the run's own directory, which no sandbox shows",
+    "run/evaluate.py:_empty is_dir": "the same",
+    "run/evaluate.py:_empty is_symlink": "the same",
+    "run/evaluate.py:_match_lock exists": "the run's own file, which no sandbox shows",
+    "run/evaluate.py:_match_lock read_bytes": "the same",
+    "run/evaluate.py:_earlier_wall_s read_bytes": "the same",
+    "run/junit.py": "the report that a person named on the command line",
+    "run/paths.py:written_atomically os.fdopen": "a new file of the run's own directory",
+    "run/place.py:inside_image os.path.exists": "a file of the image",
+    "run/place.py:in_image read_text": "the run's config",
+    "run/plan.py:_adapter is_dir": "the adapter by the name a person gave it",
+    "run/plan.py:_adapter resolve": "the same",
+    "run/plan.py:_digest is_dir": "what the config names, before anything runs",
+    "run/plan.py:_digest open": "the same",
+    "run/refusals.py": "what the config names, before anything runs; and the kernel's table of sockets",
+    "run/report.py:__init__ open": "the run's own results, which no sandbox shows",
+    "run/report.py:resume read_bytes": "the same",
+    "run/report.py:kept_rows open": "the same",
+    "run/tools.py": "a declared tool and what lies beside it, which the config or a template names",
+    "run/trial.py:keep_logs os.listdir": "a directory that was made for this call; nothing in it is opened",
+}
+
+
+def openings(module: Any) -> set[str]:
+    """Every call of a module that opens, looks at or lists something by its path, with the function it stands in."""
+    return set(_openings(module.tree, module.place, "-"))
+
+
+def _openings(node: ast.AST, place: str, function: str) -> list[str]:
+    found = []
+    for child in ast.iter_child_nodes(node):
+        inside = child.name if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) else function
+        call = _opening(child.func) if isinstance(child, ast.Call) else ""
+        if call:
+            found.append(f"{place}:{function} {call}")
+        found += _openings(child, place, inside)
+    return found
+
+
+def _opening(function: ast.expr) -> str:
+    if isinstance(function, ast.Name):
+        return "open" if function.id == "open" else ""
+    if not isinstance(function, ast.Attribute):
+        return ""
+    owner = ast.unparse(function.value)
+    if owner in OPENING:
+        return f"{owner}.{function.attr}" if function.attr in OPENING[owner] else ""
+    if owner in ("untrusted", "os.path", "re", "posixpath"):
+        return ""
+    return function.attr if function.attr in {*METHODS, "open"} else ""
+
+
+def handling(modules: list[Any]) -> list[Any]:
+    """Every module of these parts; the doctor is told of the machine alone, before anybody has made anything."""
+    own = [module for module in modules if module.place.split("/")[0] in HANDLING]
+    return [module for module in own if not module.place.startswith("run/doctor/")]
+
+
+def test_what_an_agent_made_is_opened_in_one_way(modules: list[Any]) -> None:
+    found = {opening for module in handling(modules) for opening in openings(module)}
+    found = {opening for opening in found if opening.split(":")[0] not in OWN}
+    assert found - set(OWN) == set(), "go through hermit/untrusted.py, or say here why it is nobody else's"
+
+
+def test_what_is_opened_otherwise_is_still_there_and_has_a_reason(modules: list[Any]) -> None:
+    found = {opening for module in handling(modules) for opening in openings(module)}
+    assert set(OWN) - found - {opening.split(":")[0] for opening in found} == set()
+    assert all(reason for reason in OWN.values())
+
+
+def test_nothing_that_copies_or_deletes_by_path_is_imported_there(modules: list[Any]) -> None:
+    found = [
+        f"{module.place}:{line} imports {name}"
+        for module in handling(modules)
+        for name, line, _ in module.imports()
+        if name.split(".")[0] in MODULES
+    ]
+    assert found == []
+
+
+def test_an_opening_would_be_seen() -> None:
+    calls = [
+        "open(p)",
+        "os.open(p, 0)",
+        "os.walk(p)",
+        "Path(p).read_text()",
+        "p.stat()",
+        "os.path.isdir(p)",
+        "p.open()",
+    ]
+    for call in calls:
+        assert _openings(ast.parse(f"def f(p):\n    {call}\n"), "x.py", "-"), call
+    for call in ("untrusted.status(p, at=d)", "os.close(p)", "p.read()"):
+        assert not _openings(ast.parse(f"def f(p):\n    {call}\n"), "x.py", "-"), call
+
+
+def test_the_one_way_follows_no_link_and_waits_for_nothing(modules: list[Any]) -> None:
+    (module,) = [module for module in modules if module.place == "untrusted.py"]
+    opens = [ast.unparse(node) for node in ast.walk(module.tree) if isinstance(node, ast.Call)]
+    opens = [text for text in opens if text.startswith(("os.open(", "open("))]
+    assert opens
+    assert [text for text in opens if "READ" not in text] == []

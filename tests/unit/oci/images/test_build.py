@@ -1,0 +1,153 @@
+"""Two builds of one checkout are one image, whatever the builder stamps on its layers; what differs is named."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from hermit.cli import main
+from hermit.environ import snapshot
+from hermit.errors import PlaceError
+from hermit.oci import engine as engines
+from hermit.oci.images import build, checkout, contents, overview, site, store, verify
+
+pytestmark = [pytest.mark.docker, pytest.mark.image]
+HERMIT = build.PRODUCTS[0]
+
+
+@pytest.fixture(scope="module")
+def images():
+    with store.connect(engines.find(snapshot()), environ=snapshot()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def building(images):
+    said = []
+    with site.opened(checkout.here(), images, environ=snapshot(), say=said.append) as opened:
+        yield opened
+
+
+@pytest.fixture
+def wanted(building, images):
+    found = checkout.inputs(building.checkout)
+    missing = [name for name in found.names.values() if images.attributes(name) is None]
+    assert missing == [], "make image, from this tree"
+    return found
+
+
+def elsewhere(building, tmp_path):
+    """The same build at another time, in another place, of another locale, with nothing of an earlier one."""
+    environ = {**building.environ, "TZ": "Pacific/Auckland", "LC_ALL": "C"}
+    return replace(building, work=tmp_path, environ=environ, cached=False)
+
+
+@pytest.mark.parametrize("product", build.PRODUCTS, ids=lambda one: one.name)
+def test_the_image_here_built_once_more_is_the_same_image(building, tmp_path, product):
+    verdict = verify.rebuilt(elsewhere(building, tmp_path), product, whole=False)
+    # A commit since the image was built may have changed nothing that goes into it.
+    named = {(one.where, one.path) for one in verdict.differences} - {("config", f"label {overview.REVISION}")}
+    assert named == set()
+    assert verdict.same or verdict.differences
+
+
+def test_the_judges_packages_installed_once_more_are_the_same_layer(building, wanted, images, tmp_path):
+    before = build.digests(images, wanted.names["judge"])[-1]
+    assert build.judge(elsewhere(building, tmp_path), wanted).layer.diff_id == before
+
+
+def test_without_its_canonical_form_the_layer_is_another(building, wanted, images, tmp_path, monkeypatch):
+    """What the builder makes does differ: the equality above is the work of the canonical form."""
+    before = build.digests(images, wanted.names["judge"])[-1]
+    monkeypatch.setattr("hermit.oci.images.layer._clamped", lambda member, epoch: member)
+    assert build.judge(replace(building, work=tmp_path), wanted).layer.diff_id != before
+
+
+def test_two_images_are_compared_file_by_file(hermit_json):
+    code, verdict = hermit_json("image", "verify", "hermit", "--against", "hermit-judge", "--json")
+    assert code == 3
+    named = {(one["where"], one["path"]) for one in verdict["differences"]}
+    assert ("config", "label org.opencontainers.image.title") in named
+    assert any(where == "layers" for where, _ in named)
+    assert any(path.endswith("/pytest/__init__.py") for _, path in named)
+
+
+@pytest.fixture
+def hermit_json(capsys):
+    def run(*words):
+        code = main.run(list(words))
+        return code, json.loads(capsys.readouterr().out)
+
+    return run
+
+
+def test_an_image_says_its_version_its_commit_its_lock_and_its_packages(hermit_json, building):
+    for name in ("hermit", "hermit-judge"):
+        _, found = hermit_json("image", "inspect", name, "--json")
+        labels = found["labels"]
+        assert labels["org.opencontainers.image.version"] == building.checkout.version
+        assert labels["hermit.lock"] == building.checkout.lock
+        assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?|unknown", labels[overview.REVISION])
+        assert found["packages"]["deb"] > 50
+        assert found["packages"]["python"] > 30
+        assert found["packages"]["source"] == 1
+        assert "hermit.intermediate" not in labels
+
+
+def test_the_sbom_lists_what_the_image_lists(hermit_json, capsys):
+    _, sbom = hermit_json("image", "inspect", "hermit", "--sbom")
+    main.run(["image", "inspect", "hermit", "--packages"])
+    packages = contents.parsed(capsys.readouterr().out)
+    assert {one["name"] for one in sbom["packages"]} == {"hermit", *(one.name for one in packages)}
+    assert {"torch", "numpy", "bubblewrap", "git", "hermit-oci"} <= {one.name for one in packages}
+
+
+def test_the_base_without_torch_is_small(images):
+    whole, without = (int(word) for word in build.size(images, "hermit").split() if word.isdigit())
+    assert without < 700
+    assert whole > without
+
+
+def test_where_one_image_fails_its_test_neither_gets_a_name(building, images, tmp_path, monkeypatch):
+    names = [f"{one.name}:latest" for one in build.PRODUCTS]
+    before = [images.attributes(name)["Id"] for name in names]
+    failing = replace(HERMIT, parts=(*HERMIT.parts[:-1], "planted"))
+    passing = replace(build.PRODUCTS[1], parts=(*build.PRODUCTS[1].parts[:-1], "planted"))
+    monkeypatch.setattr(build, "PRODUCTS", (failing, passing))
+    monkeypatch.setattr(build, "_current", lambda *_: False)
+    made = []
+
+    def refuse(place, product, image):
+        made.append(image.id)
+        return PlaceError("planted") if product is failing else None
+
+    monkeypatch.setattr(build, "refusal", refuse)
+    with pytest.raises(PlaceError, match="planted"):
+        build.build(building)
+    assert [images.attributes(name)["Id"] for name in names] == before
+    assert len(made) == 2
+    assert [images.attributes(one) for one in made] == [None, None]
+
+
+def test_an_image_without_what_its_test_asks_for_is_refused(building, images):
+    environment = checkout.inputs(building.checkout).names["environment"]
+    refused = build.refusal(building, HERMIT, SimpleNamespace(id=images.attributes(environment)["Id"]))
+    assert refused is not None
+    assert "FAIL" in refused.what
+
+
+def test_every_image_of_ours_is_listed(hermit_json):
+    _, found = hermit_json("image", "list", "--json")
+    names = {one["name"] for one in found}
+    assert {"hermit:latest", "hermit-judge:latest"} <= names
+    assert any(name.startswith("hermit-environment:") for name in names)
+
+
+def test_an_image_that_is_not_here_is_one_refusal(capsys):
+    for words in (["inspect", "hermit-absent"], ["verify", "hermit", "--against", "hermit-absent"]):
+        assert main.run(["image", *words]) == 3
+        assert "hermit-absent does not exist here" in capsys.readouterr().err
