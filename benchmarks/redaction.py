@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermit.handoff import redact
+from hermit.handoff import redact, scrub
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,8 +60,12 @@ def main() -> None:
         size = file.stat().st_size
         print(f"search: {'ahocorasick_rs' if redact.fast_search() else 'standard library'}, {size >> 20} MiB")
         print(f"reading alone                    {rate(lambda: read(file), size):6.2f} GB/s")
-        print(f"20 keys                          {rate(lambda: plain.tree(root, redact.Found()), size):6.2f} GB/s")
-        print(f"20 keys with their encoded forms {rate(lambda: coded.tree(root, redact.Found()), size):6.2f} GB/s")
+        print(
+            f"20 keys                          {rate(lambda: scrub.tree(plain, root, found=redact.Found()), size):6.2f} GB/s"
+        )
+        print(
+            f"20 keys with their encoded forms {rate(lambda: scrub.tree(coded, root, found=redact.Found()), size):6.2f} GB/s"
+        )
 
 
 if __name__ == "__main__":

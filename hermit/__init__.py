@@ -13,19 +13,22 @@ if TYPE_CHECKING:
     from hermit.domain.bind import Bind
     from hermit.domain.sandbox import Sandbox
     from hermit.domain.trial import JudgeResult, RunOutput
+    from hermit.run.adapter_code import AdapterError, call_adapter
 
 __version__ = "0.1.0"
-__all__ = ["Agent", "Bind", "JudgeResult", "RunOutput", "Sandbox", "__version__"]
+__all__ = ["AdapterError", "Agent", "Bind", "JudgeResult", "RunOutput", "Sandbox", "__version__", "call_adapter"]
 
 
 def __getattr__(name: str) -> Any:
     """Names are imported when they are first used: an agent that wants ``RunOutput`` pays for nothing else."""
     homes = {
+        "AdapterError": "hermit.run.adapter_code",
         "Agent": "hermit.agent.base",
         "Bind": "hermit.domain.bind",
         "JudgeResult": "hermit.domain.trial",
         "RunOutput": "hermit.domain.trial",
         "Sandbox": "hermit.domain.sandbox",
+        "call_adapter": "hermit.run.adapter_code",
     }
     if name not in homes:
         raise AttributeError(f"module 'hermit' has no attribute {name!r}")

@@ -35,6 +35,12 @@ def run_judge(job_descriptor: int, result_descriptor: int) -> None:
     _hand_back(result_descriptor, lambda: _judge_result(job))
 
 
+def run_tool(job_descriptor: int, result_descriptor: int) -> None:
+    """Runs the job's callable, a tool or code of an adapter, with the one value it is given."""
+    job = _take(job_descriptor, result_descriptor)
+    _hand_back(result_descriptor, lambda: {"returned": _callable(job["callable"], job["code"])(job["argument"])})
+
+
 def _take(job_descriptor: int, result_descriptor: int) -> dict[str, Any]:
     """The job: a line of JSON, then the code of the callable's file as the host compiled it."""
     os.set_inheritable(result_descriptor, False)

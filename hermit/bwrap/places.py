@@ -48,7 +48,7 @@ class Place:
     Args:
         path: As it was named.
         steps: Every name that is looked up on the way, each with its parents resolved; the last is where it leads.
-        links: Those of them that are links.
+        links: Those of them that are links and stand for the whole path, not for a directory on the way to it.
         chain: What it is and what every directory above it is, by device and inode, itself first; only what exists.
         itself: Its own device and inode; ``None`` where it does not exist.
         spots: Where its file system has it, and what is mounted below it.
@@ -68,7 +68,7 @@ class Place:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The name it was given, each link on the way, and where it leads."""
+        """The name it was given, each link that stands for it, and where it leads."""
         return tuple(dict.fromkeys((self.path, *self.links, self.real)))
 
 
@@ -114,9 +114,10 @@ def of(path: str, known: Iterable[Mount]) -> Place:
 
 
 def trail(path: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Every name that is looked up on the way to what a path leads to, and those of them that are links."""
+    """Every name that is looked up on the way to what a path leads to, and the links among them that stand for it."""
     steps: list[str] = []
     links: list[str] = []
+    followed = 0
     here, ahead = "/", [part for part in path.split("/") if part]
     while ahead:
         part = ahead.pop(0)
@@ -127,8 +128,9 @@ def trail(path: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
             continue
         step = posixpath.join(here, part)
         steps.append(step)
-        if len(links) < MOST_LINKS and os.path.islink(step):
-            links.append(step)
+        if followed < MOST_LINKS and os.path.islink(step):
+            followed += 1
+            links += [] if ahead else [step]
             target = os.readlink(step)
             here = "/" if target.startswith("/") else here
             ahead = [part for part in target.split("/") if part] + ahead

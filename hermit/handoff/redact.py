@@ -12,10 +12,9 @@ import base64
 import contextlib
 import json
 import os
-import stat
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from urllib.parse import quote
 
 if TYPE_CHECKING:
@@ -28,9 +27,6 @@ SHORTEST_CUT = 8  # of a piece of a value at an end where a text was cut
 PIECE = 256 * 1024
 ANCHOR = 12
 GROUP = 64  # so many patterns the search still compares side by side
-# What the first bytes of packed files are: what is in them cannot be read like this.
-PACKED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ\x00", b"(\xb5/\xfd", b"7z\xbc\xaf'\x1c", b"Rar!")
-
 Span = tuple[int, int, str]
 
 
@@ -207,46 +203,17 @@ class Redactor:
             return data
         return json.dumps(self.value(json.loads(data), found=found, where=where), indent=1).encode("ascii") + b"\n"
 
-    def tree(self, root: str, found: Found) -> None:
-        """Scrubs every file below a directory in its place, and every name; nobody else may work in it any more.
+    @contextlib.contextmanager
+    def through(self, target: BinaryIO, *, found: Found, where: str) -> Iterator[BinaryIO]:
+        """A file to write to, whose bytes reach another one without a key."""
+        counts: Counter[str] = Counter()
+        between = Between(lambda data, more: self._settle(data, target.write, counts, more=more))
+        yield cast("BinaryIO", between)
+        between.end()
+        found.add(where, counts)
 
-        Raises:
-            OSError: Something scrubbed could not be put in the place of what was there.
-        """
-        if not self._patterns:
-            return
-        for directory, names, files, descriptor in os.fwalk(root, topdown=False, follow_symlinks=False):
-            inside = os.path.relpath(directory, root)
-            for name in files:
-                where = self.text(os.path.normpath(os.path.join(inside, name)))
-                self._scrub_entry(name, descriptor, found=found, where=where)
-            for name in (*files, *names):
-                self._rename(name, descriptor, found=found, inside=self.text(inside))
-
-    def _scrub_entry(self, name: str, directory: int, *, found: Found, where: str) -> None:
-        kind = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
-        if stat.S_ISLNK(kind):
-            text = os.fsencode(os.readlink(name, dir_fd=directory))
-            scrubbed = self.data(text, found=found, where=where)
-            if scrubbed != text:
-                os.unlink(name, dir_fd=directory)
-                os.symlink(scrubbed, os.fsencode(name), dir_fd=directory)
-            return
-        try:
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            with open(os.open(name, flags, dir_fd=directory), "rb", buffering=0) as file:
-                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                    found.unreadable.append(where)
-                    return
-                if os.pread(file.fileno(), 8, 0).startswith(PACKED):
-                    found.unsearched.append(where)
-                if self._holds_any(file):
-                    file.seek(0)
-                    found.add(where, self._rewrite(file, name, directory))
-        except OSError as error:
-            found.unreadable.append(f"{where}: {error.strerror}")
-
-    def _holds_any(self, file: Any) -> bool:
+    def holds_any(self, file: BinaryIO) -> bool:
+        """Whether a key stands in a file, from where it is to its end."""
         carried = b""
         while piece := file.read(PIECE):
             if self._occurrences(carried + piece):
@@ -254,35 +221,11 @@ class Redactor:
             carried = (carried + piece)[-(self._longest - 1) :] if self._longest > 1 else b""
         return False
 
-    def _rewrite(self, file: Any, name: str, directory: int) -> Counter[str]:
-        """Writes the file anew without a key, and puts that in its place at once."""
+    def copy(self, pieces: Iterable[bytes], write: Callable[[bytes], Any]) -> Counter[str]:
+        """Hands pieces of one text on without a key, and says how often each was there."""
         counts: Counter[str] = Counter()
-        temporary = f".{os.getpid()}.redacted"
-        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        try:
-            with open(os.open(temporary, flags, mode, dir_fd=directory), "wb") as target:
-                self._scrub(iter(lambda: file.read(PIECE), b""), target.write, counts)
-            os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary, dir_fd=directory)
-            raise
+        self._scrub(pieces, write, counts)
         return counts
-
-    def _rename(self, name: str, directory: int, *, found: Found, inside: str) -> None:
-        counts: Counter[str] = Counter()
-        parts: list[bytes] = []
-        self._scrub(_pieces(os.fsencode(name)), parts.append, counts)
-        if not counts:
-            return
-        wanted = os.fsdecode(b"".join(parts))
-        free, number = wanted, 1
-        while _exists(free, directory):
-            number += 1
-            free = f"{wanted}.{number}"
-        os.rename(name, free, src_dir_fd=directory, dst_dir_fd=directory)
-        found.add(f"the name {os.path.normpath(os.path.join(inside, free))}", counts)
 
     def _scrub(self, pieces: Iterable[bytes], write: Callable[[bytes], Any], counts: Counter[str]) -> None:
         """Hands the pieces on with every key replaced: where two overlap the one that begins first, then the longer."""
@@ -337,17 +280,26 @@ class Redactor:
         return data
 
 
+class Between:
+    """What is written here is handed on as soon as no later byte can change it."""
+
+    def __init__(self, settle: Callable[[bytes, bool], bytes]) -> None:
+        self._settle = settle
+        self._carried = b""
+
+    def write(self, data: bytes) -> int:
+        """Takes bytes."""
+        self._carried = self._settle(self._carried + data, True)
+        return len(data)
+
+    def end(self) -> None:
+        """Hands the rest on."""
+        self._carried = self._settle(self._carried, False)
+
+
 def _pieces(data: bytes) -> Iterator[bytes]:
     return (data[at : at + PIECE] for at in range(0, len(data), PIECE))
 
 
 def _overlapping(data: bytes, longest: int) -> Iterator[bytes]:
     return (data[at : at + PIECE + longest] for at in range(0, len(data), PIECE))
-
-
-def _exists(name: str, directory: int) -> bool:
-    try:
-        os.stat(name, dir_fd=directory, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True

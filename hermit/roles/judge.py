@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hermit.domain import codec, hide
+from hermit.domain import codec, hide, strict
 from hermit.domain.bind import Bind
 from hermit.domain.command import Command
 from hermit.domain.sandbox import Sandbox
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hermit.roles.secrets import Secret
 
 RESULT_BYTES = 4 * 1024 * 1024
-NOT_THE_JUDGES = (hide.VARIABLE, task_role.LOGS_VARIABLE)
+NOT_THE_JUDGES = (hide.VARIABLE, strict.VARIABLE, task_role.LOGS_VARIABLE)
 
 
 def callable_of(config: RunConfig) -> str:

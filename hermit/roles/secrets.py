@@ -35,7 +35,7 @@ class Secret:
 
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
-        """The name it was given, each link on the way, and the one it resolves to."""
+        """The name it was given, each link that stands for it, and the one it resolves to."""
         steps, links = places.trail(self.path)
         return tuple(dict.fromkeys((self.path, *links, steps[-1])))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from hermit.domain import codec, hide
+from hermit.domain import codec, hide, strict
 from hermit.domain.bind import Bind
 from hermit.domain.command import Command
 from hermit.domain.limits import Limits
@@ -96,6 +96,7 @@ def sandbox(
         env=(
             (WORK_VARIABLE, work),
             *(((LOGS_VARIABLE, beside),) if beside is not None else ()),
+            *_for_adapter(config, adapter if renamed else None),
             *(((hide.VARIABLE, hide.to_environment(hidden)),) if hidden else ()),
         ),
         env_allow=tuple(environment.env),
@@ -106,6 +107,14 @@ def sandbox(
         hide=hidden,
         enforce=Enforce(config.sandbox.enforce),
     )
+
+
+def _for_adapter(config: RunConfig, adapter: str | None) -> tuple[tuple[str, str], ...]:
+    """What starts the strict sandbox of the adapter's own code; nothing where there is no adapter or no sandbox."""
+    if adapter is None:
+        return ()
+    inner = strict.sandbox(adapter, enforce=Enforce(config.sandbox.enforce))
+    return ((strict.VARIABLE, strict.to_environment(inner)),)
 
 
 def command(config: RunConfig, task: Task, *, adapter: str | None, base: str, code: bytes) -> Command:

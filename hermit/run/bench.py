@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 
 from hermit.agent.result import Failure, handed_back
 from hermit.errors import SandboxError
-from hermit.handoff import budget
+from hermit.handoff import budget, scrub
 from hermit.handoff.collect import collect
 from hermit.handoff.freeze import freeze
 from hermit.handoff.redact import Found, Redactor
@@ -90,6 +90,24 @@ class Bench:
     def redactor(self) -> Redactor:
         """What takes the keys out of everything that is kept."""
         return Redactor(self.plan.keys)
+
+    def scrub_shared(self) -> None:
+        """Takes the keys out of what calls share, once nobody works there any more."""
+        for path in self.plan.config.environment.write if self.redactor else ():
+            found = Found()
+            try:
+                scrub.tree(self.redactor, os.path.realpath(path), found=found)
+            except OSError as error:
+                found.unreadable.append(f"{error.filename or path}: {error.strerror}")
+            if found:
+                self.report({"environment.write": str(path), **found.as_json()})
+
+    def report(self, said: dict[str, Any]) -> None:
+        """Leaves a line of what was scrubbed, and of what could not be looked into."""
+        line = json.dumps(self.redactor.value(said)) + "\n"
+        self.plan.paths.redaction.parent.mkdir(parents=True, exist_ok=True)
+        with self.plan.paths.redaction.open("ab", buffering=0) as file:
+            file.write(line.encode("ascii"))
 
     @contextlib.contextmanager
     def workspace(self, attempt: Attempt) -> Iterator[Workspace]:
@@ -166,14 +184,20 @@ class Workspace:
         try:
             # Scrubbed in the scratch, so that nothing in the run's directory ever held a key.
             collect(str(self.logs), ["."], into=str(scrubbed))
-            self.bench.redactor.tree(str(scrubbed), self.found)
+            scrub.tree(self.bench.redactor, str(scrubbed), found=self.found)
             collect(str(scrubbed), ["."], into=str(into))
         except (budget.TooMuch, OSError) as error:
             raise SandboxError(f"the logs of the call could not be copied: {error}", cause="collect") from None
 
-    def manifest(self) -> contextlib.AbstractContextManager[BinaryIO]:
-        """Where the manifest of what was collected is written."""
-        return written_atomically(self.bench.plan.paths.manifest(*self.attempt.key))
+    @contextlib.contextmanager
+    def manifest(self) -> Iterator[BinaryIO]:
+        """Where the manifest of what was collected is written: it holds names, and these may hold keys."""
+        path = self.bench.plan.paths.manifest(*self.attempt.key)
+        with (
+            written_atomically(path) as file,
+            self.bench.redactor.through(file, found=self.found, where=path.name) as scrubbed,
+        ):
+            yield scrubbed
 
     def _keep(self, record: Record) -> None:
         task_id, repeat = self.attempt.key
@@ -189,14 +213,10 @@ class Workspace:
         self.ended = record.empty
 
     def report_scrubbed(self) -> None:
-        """Leaves a line of what was scrubbed, and of what could not be looked into; none where there was nothing."""
+        """Leaves a line of what was scrubbed from what is kept of this attempt; none where there was nothing."""
         if self.found:
             task_id, repeat = self.attempt.key
-            line = json.dumps({"id": task_id, "repeat": repeat, **self.found.as_json()}) + "\n"
-            path = self.bench.plan.paths.redaction
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("ab", buffering=0) as file:
-                file.write(line.encode("ascii"))
+            self.bench.report({"id": task_id, "repeat": repeat, **self.found.as_json()})
 
     def _keep_output(self, who: str, outcome: Outcome) -> None:
         for name, stream in (("out", outcome.stdout), ("err", outcome.stderr)):
@@ -234,7 +254,11 @@ def opened(plan: EvalPlan, where: Place | InImage, host: Place) -> Iterator[Benc
         if adapter is not None:
             lend(exchange / "adapter", place)
         stop = ends.enter_context(Stop())
-        yield Bench(plan, place, judge_place, host, scratch, exchange, judge_exchange, adapter, stop)
+        bench = Bench(plan, place, judge_place, host, scratch, exchange, judge_exchange, adapter, stop)
+        try:
+            yield bench
+        finally:
+            bench.scrub_shared()
 
 
 @contextlib.contextmanager

@@ -103,15 +103,18 @@ def refuse_elsewhere(config: RunConfig, wanted: str) -> None:
     """Refuses a container for what needs the machine's own network, or no sandbox at all.
 
     Raises:
-        PlaceError: The config lets the agent out further than a container without a network can, or confines nothing.
+        PlaceError: The config lets somebody out further than a container without a network can, or confines nothing.
     """
-    network = config.environment.network
-    if network == "public" or (wanted == "whole" and network != "no-network"):
-        raise PlaceError(
-            f"the container of an image has no network, and environment.network is {network}",
-            where="container.runtime",
-            cure="use --runtime local" + (" or image" if network != "public" else ""),
-        )
+    networks = {"environment.network": config.environment.network}
+    if config.judge.mode != "host":  # a judge on the host has the host's
+        networks["judge.network"] = config.judge.network
+    for key, network in networks.items():
+        if network == "public" or (wanted == "whole" and network != "no-network"):
+            raise PlaceError(
+                f"the container of an image has no network, and {key} is {network}",
+                where="container.runtime",
+                cure="use --runtime local" + (" or image" if network != "public" else ""),
+            )
     off = "" if config.sandbox.enabled else "sandbox.enabled is false"
     off = "environment.runner is host" if config.environment.runner == "host" else off
     if wanted != "whole" and off:

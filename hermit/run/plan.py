@@ -143,6 +143,8 @@ def _refuse(config: RunConfig, adapter: Path | None, secrets: tuple[Secret, ...]
     refusals.refuse_missing(config, paths)
     declared = [*paths, *_packages(config)]
     declared += [("--adapter", str(adapter))] if adapter else []
+    tools = [task_role.file_of(tool) for tool in config.evolver_access.tools]
+    declared += [("evolver_access.tools", path) for path in tools if path is not None]
     run_secrets.refuse_declared(declared, secrets, copied=frozenset({"--adapter"}))
     run_secrets.refuse_declared(shown_anyway(), secrets)
     run_secrets.refuse_hard_links(declared, secrets)

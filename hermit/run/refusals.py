@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 BUILT_IN_AGENTS = ("react", "codex", "claude-code", "harbor")
 UNIX_SOCKETS = "/proc/net/unix"
 ACCEPTS = 0x10000  # of a socket's flags there: somebody listens
+POINTER = "leave it out, or use a later version of Hermit"
+POINTERS = {"environment.image": "leave it out; container.image names the image that sandboxes are started in"}
 KINDS = {
     stat.S_IFSOCK: "a socket, through which whoever is inside would reach a service of the host",
     stat.S_IFIFO: "a FIFO, through which whoever is inside would speak to a process of the host",
@@ -44,7 +46,7 @@ def refuse_unsupported(config: RunConfig) -> None:
     }
     for setting, wanted in asked.items():
         if wanted:
-            raise ConfigError(f"{setting} is not supported yet", cure="leave it out, or use a later version of Hermit")
+            raise ConfigError(f"{setting} is not supported yet", cure=POINTERS.get(setting, POINTER))
 
 
 def refuse_unset(config: RunConfig, environ: Mapping[str, str]) -> None:

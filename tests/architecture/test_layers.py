@@ -145,7 +145,10 @@ def test_nothing_but_the_declared_dependencies_is_imported(modules: list[Any], r
     import tomllib
 
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
-    declared = [*project["dependencies"], *project["optional-dependencies"]["redact"]]
+    declared = [
+        *project["dependencies"],
+        *(line for extra in ("redact", "tools") for line in project["optional-dependencies"][extra]),
+    ]
     names = {"yaml" if "yaml" in line.lower() else line.split(">")[0].strip() for line in declared}
     allowed = {*sys.stdlib_module_names, "hermit", "pydantic_core", *names, *INSIDE_OWN}
     foreign = {name.split(".")[0] for module in modules for name, _, _ in module.imports()} - allowed

@@ -26,9 +26,13 @@ OWN = {
     "handoff/sanitize.py:file os.open": "a new file of the copy, made and never found",
     "handoff/sanitize.py:_go os.open": "a directory of the copy, which was just made",
     "handoff/sanitize.py:leave os.open": "the same, one up",
-    "handoff/redact.py": "a sanitized copy in this run's own scratch, which no sandbox shows; walked by descriptor all the same",
+    "handoff/scrub.py:_rewrite os.open": "a new file, made and never found",
+    "handoff/scrub.py:_rewrite open": "its descriptor",
+    "handoff/scrub.py:_scrub_entry open": "a descriptor that was opened the one way",
     "roles/secrets.py:refuse_hard_links os.path.realpath": "what the config names, before anything runs",
-    "run/bench.py:report_scrubbed open": "the run's own file, which no sandbox shows",
+    "run/adapter_code.py:call_adapter os.path.realpath": "inside, in the agent's own process: a file of its adapter",
+    "run/bench.py:report open": "the run's own file, which no sandbox shows",
+    "run/bench.py:scrub_shared os.path.realpath": "what the config names, which may be a link",
     "run/bench.py:scratch_directory glob": "the temporary directory, for scratch of runs that were killed",
     "run/bench.py:scratch_directory os.open": "a directory that was just made for this run alone",
     "run/bench.py:_remove_abandoned os.open": "scratch of a run that was killed: its own directory, never what is in it",
@@ -52,6 +56,7 @@ OWN = {
     "run/report.py:__init__ open": "the run's own results, which no sandbox shows",
     "run/report.py:resume read_bytes": "the same",
     "run/report.py:kept_rows open": "the same",
+    "run/tools.py": "a declared tool and what lies beside it, which the config or a template names",
     "run/trial.py:keep_logs os.listdir": "a directory that was made for this call; nothing in it is opened",
 }
 

@@ -27,6 +27,7 @@ def run(task, adapter):
     os.makedirs(os.path.join(logs, "dir-" + os.environ["SHORT_TOKEN"]))
     with open(os.path.join(logs, "dir-" + os.environ["SHORT_TOKEN"], "trace.bin"), "wb") as file:
         file.write(bytes(range(256)) + key.encode() + bytes(range(256)) + coded.encode())
+    open("answer-" + os.environ["SHORT_TOKEN"], "w").write(key)
     print("out", key, coded, key.encode().hex())
     print("err", key, os.environ["SHORT_TOKEN"], task["other"], file=sys.stderr)
     if task["id"] == "fails":
@@ -44,7 +45,7 @@ def score(task, output):
 """
 LINES = """
 agent: {name: "agent.py:run", params: {also: "sk-planted/7c1f+value-of-a-key"}}
-judge: {path: judge.py}
+judge: {path: judge.py, mode: separate, collect: ["."]}
 environment: {env: [MODEL_API_KEY, SHORT_TOKEN]}
 """
 
@@ -124,3 +125,36 @@ def test_a_refusal_on_the_screen_holds_no_key(made: Any) -> None:
     )
     assert said.code == 2
     assert "<PATH_KEY> does not exist" in said.err
+
+
+SHARES = """
+import os
+from hermit import RunOutput
+def run(task, adapter, params):
+    key = os.environ["MODEL_API_KEY"]
+    state = params["state"]
+    os.makedirs(os.path.join(state, "of-" + os.environ["SHORT_TOKEN"]), exist_ok=True)
+    with open(os.path.join(state, "of-" + os.environ["SHORT_TOKEN"], task["id"]), "w") as file:
+        file.write("kept " + key)
+    os.symlink("/etc/" + os.environ["SHORT_TOKEN"], os.path.join(state, "way-" + task["id"]))
+    return RunOutput(sorted(os.listdir(state)))
+"""
+
+
+def test_what_calls_share_is_theirs_while_they_run_and_has_no_key_at_the_end(task_set: Callable[..., Any]) -> None:
+    lines = "agent: {name: 'agent.py:run', concurrency: 1}\njudge: {path: judge.py}\n"
+    lines += "environment: {env: [MODEL_API_KEY, SHORT_TOKEN], write: [state]}\n"
+    made = task_set(SHARES, "def score(task, output): return 1\n", tasks=[{"id": "a"}, {"id": "b"}], lines=lines)
+    state = made.root / "state"
+    state.mkdir()
+    (made.root / "outside").write_text(VALUE)
+    (state / "out").symlink_to(made.root / "outside")
+    assert made.eval(f"agent.params.state={state}", env=VARIABLES).code == 0
+    names = sorted(str(path.relative_to(state)) for path in state.rglob("*"))
+    assert names == ["of-<SHORT_TOKEN>", "of-<SHORT_TOKEN>/a", "of-<SHORT_TOKEN>/b", "out", "way-a", "way-b"]
+    assert (state / "of-<SHORT_TOKEN>" / "b").read_text() == "kept <MODEL_API_KEY>"
+    assert (state / "way-a").readlink().name == "<SHORT_TOKEN>"
+    assert (made.root / "outside").read_text() == VALUE, "no link is followed"
+    report = [json.loads(line) for line in (made.results.parent / "redaction.jsonl").read_text().splitlines()]
+    shared = next(line for line in report if "environment.write" in line)
+    assert shared["scrubbed"]["of-<SHORT_TOKEN>/a"] == {"MODEL_API_KEY": 1}

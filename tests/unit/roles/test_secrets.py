@@ -98,3 +98,12 @@ def test_a_judge_proves_everything_absent_but_what_is_its_own() -> None:
     secrets = [Secret("/data", "data.tasks"), Secret("/judge.py", "judge.path", judge=True)]
     assert probes(secrets, judge=True) == ("/data",)
     assert probes(secrets, judge=False) == ("/data", "/judge.py")
+
+
+def test_a_link_on_the_way_to_a_secret_need_not_be_absent(tmp_path: Path) -> None:
+    """Where /home is a link, everything that is shown lies below it."""
+    (tmp_path / "var" / "home").mkdir(parents=True)
+    (tmp_path / "home").symlink_to("var/home")
+    (tmp_path / "var" / "home" / "tasks").touch()
+    found = probes([Secret(f"{tmp_path}/home/tasks", "data.tasks")], judge=False)
+    assert found == (f"{tmp_path}/home/tasks", f"{tmp_path}/var/home/tasks")

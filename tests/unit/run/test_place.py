@@ -157,6 +157,17 @@ def test_an_agent_that_needs_the_machines_own_network_is_put_in_no_container(
             place.choose(config, runtime=wanted, environ=engine())
 
 
+def test_a_judge_that_needs_the_machines_own_network_is_put_in_no_container(
+    run: Any, engine: Callable[..., dict[str, str]]
+) -> None:
+    settings = ("judge.network=public", "judge.mode=shared")
+    assert place.choose(run.config(*settings), runtime="auto", environ=engine()).engine is None
+    with pytest.raises(PlaceError, match=r"judge\.network is public"):
+        place.choose(run.config(*settings), runtime="image", environ=engine())
+    on_host = run.config("judge.network=public", "judge.mode=host")
+    assert place.choose(on_host, runtime="auto", environ=engine()).kind == "image", "a judge on the host has the host's"
+
+
 def test_an_agent_with_a_list_of_hosts_runs_in_the_image_and_not_whole_in_it(
     run: Any, engine: Callable[..., dict[str, str]]
 ) -> None:
