@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from hermit import untrusted
 from hermit.agent.result import Failure
 from hermit.domain import codec
 from hermit.errors import SandboxError
@@ -119,6 +120,8 @@ class Trial:
                 return collect(str(self.workspace.work), wanted, into=into, manifest=manifest)
         except budget.TooMuch as error:
             return Failure("collect", f"there is more in judge.collect than a copy may take: {error}")
+        except untrusted.Refused as refused:  # the agent closed its own directory, say
+            return Failure("collect", f"its work directory cannot be read: {refused.reason}")
         except OSError as error:
             raise SandboxError(f"the work could not be copied: {error}", cause="collect") from None
 
