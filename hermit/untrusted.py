@@ -20,7 +20,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 # openat2(2): its number is the same on every architecture; these are of <linux/openat2.h>.
@@ -215,8 +215,19 @@ def some_entries(descriptor: int, *, most: int) -> list[tuple[str, Kind | None]]
     Raises:
         OSError: The directory cannot be listed.
     """
+    with contextlib.closing(each_entry(descriptor)) as listed:
+        return list(itertools.islice(listed, most))
+
+
+def each_entry(descriptor: int) -> Generator[tuple[str, Kind | None]]:
+    """As :func:`some_entries`, one after the other, so that none waits in memory; the caller closes it.
+
+    Raises:
+        OSError: The directory cannot be listed.
+    """
     with os.scandir(descriptor) as listed:
-        return [(entry.name, _kind_of_entry(entry)) for entry in itertools.islice(listed, most)]
+        for entry in listed:
+            yield entry.name, _kind_of_entry(entry)
 
 
 def status(name: str, *, at: int) -> os.stat_result:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import resource
 import stat
 from collections import Counter
 from typing import TYPE_CHECKING, Protocol
@@ -24,6 +25,7 @@ CHUNK = 1 << 20
 SMALL = 1 << 16
 # Beyond this many entries nobody looks on for the other names of a file.
 MOST_LOOKED_AT = 1_000_000
+MOST_DESCRIPTORS = 1 << 16
 SPECIAL = {Kind.DEVICE.value: budget.DEVICE, Kind.FIFO.value: budget.FIFO, Kind.SOCKET.value: budget.SOCKET}
 BITS = ((stat.S_ISUID, budget.SETUID), (stat.S_ISGID, budget.SETGID), (stat.S_ISVTX, budget.STICKY))
 
@@ -147,6 +149,7 @@ class Walk:
     """
 
     def __init__(self, root: int, sink: Sink) -> None:
+        make_room()
         self._root = root
         self._sink = sink
         self._names: Counter[tuple[int, int]] | None = None
@@ -264,27 +267,41 @@ def names_of_files(root: int, *, depth: int) -> Counter[tuple[int, int]]:
     """How many names each file with several has in a tree; what is deeper, or comes after a million, is not looked at."""
     found: Counter[tuple[int, int]] = Counter()
     left = MOST_LOOKED_AT
-    levels: list[tuple[int, list[tuple[str, Kind | None]]]] = [(root, untrusted.some_entries(root, most=left))]
+    levels = [(root, untrusted.each_entry(root))]
     try:
-        while levels:
-            here, entries = levels[-1]
-            if not entries:
-                levels.pop()
-                if levels:
-                    os.close(here)
-                continue
-            name, kind = entries.pop()
-            with contextlib.suppress(untrusted.Refused, OSError):
+        while left and levels:
+            here, listed = levels[-1]
+            with contextlib.suppress(untrusted.Refused):
+                entry = next(listed, None)
+                if entry is None:
+                    levels.pop()
+                    if levels:
+                        os.close(here)
+                    continue
+                left -= 1
+                name, kind = entry
                 if kind is Kind.FILE:
                     status = untrusted.status(name, at=here)
                     if status.st_nlink > 1:
                         found[status.st_dev, status.st_ino] += 1
                 elif kind is Kind.DIRECTORY and len(levels) <= depth:
                     inner = untrusted.open_directory(name, at=here)
-                    levels.append((inner, []))
-                    levels[-1] = (inner, untrusted.some_entries(inner, most=left))
-                    left -= len(levels[-1][1])
+                    levels.append((inner, untrusted.each_entry(inner)))
     finally:
-        for descriptor, _ in levels[1:]:
-            os.close(descriptor)
+        for descriptor, listed in levels:
+            listed.close()
+            if descriptor != root:
+                os.close(descriptor)
     return found
+
+
+def make_room() -> None:
+    """Lets this process hold a descriptor of each directory of as many trees as are copied at once.
+
+    Else an agent could use them up with directories below each other, and its failure would be taken for ours. A
+    sandbox's command has a bound of its own.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(MOST_DESCRIPTORS, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

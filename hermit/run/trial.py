@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hermit import sandbox as sandboxes
+from hermit import untrusted
 from hermit.agent.result import Failure
 from hermit.domain import codec
 from hermit.domain.trial import JudgeResult, RunOutput
@@ -238,6 +239,8 @@ class Trial:
             lend(self.workspace.collected, self.bench.judge_place)
         except budget.TooMuch as error:
             return Failure("collect", f"there is more in judge.collect than a copy may take: {error}")
+        except untrusted.Refused as refused:  # the agent closed its own directory, say
+            return Failure("collect", f"its work directory cannot be read: {refused.reason}")
         except OSError as error:
             cause = "disk full" if error.errno in FULL else "collect"
             raise SandboxError(f"the work could not be copied: {error}", cause=cause) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import resource
 import socket
 import stat
 import struct
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hermit import untrusted
 from hermit.handoff import budget, walk
 from hermit.handoff.collect import collect
 from hermit.handoff.remove import remove
@@ -199,6 +201,33 @@ def test_a_hard_link_to_a_file_outside_the_tree_is_dropped_and_one_inside_is_not
     os.link(tree.work / "one", tree.work / "deep" / "two")
     assert dropped(tree.copy()) == {"hard link from outside": 1}
     assert tree.copied() == ["deep", "deep/two", "one"]
+
+
+def test_hard_links_are_looked_for_without_a_list_and_up_to_a_bound(tree: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(20):
+        (tree.work / f"d{number}").mkdir()
+        (tree.work / f"d{number}" / "f").write_text("x")
+    os.link(tree.work / "d0" / "f", tree.work / "d19" / "g")
+    before = os.listdir("/proc/self/fd")
+    with untrusted.directory(str(tree.work)) as root:
+        assert list(walk.names_of_files(root, depth=9).values()) == [2]
+        assert list(walk.names_of_files(root, depth=0).values()) == []
+        monkeypatch.setattr(walk, "MOST_LOOKED_AT", 3)
+        assert list(walk.names_of_files(root, depth=9).values()) in ([], [1])
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
+def test_a_walk_may_hold_a_descriptor_of_each_directory_of_many_trees(tree: Any) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    inner = tree.work
+    for _ in range(100):
+        inner = inner / "d"
+        inner.mkdir()
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(64, hard), hard))
+        assert tree.copy().entries == 100
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_hard_link_whose_other_name_is_not_asked_for_is_copied(tree: Any) -> None:
