@@ -52,6 +52,7 @@ bench: setup
 	$(PYTHON) benchmarks/start.py
 	$(PYTHON) benchmarks/humaneval.py
 	$(PYTHON) benchmarks/relay.py
+	$(PYTHON) benchmarks/copying.py
 	@! docker image inspect hermit >/dev/null 2>&1 || $(PYTHON) benchmarks/launch.py
 
 clean:

@@ -9,7 +9,8 @@ real job: 164 HumanEval solutions judged, two at a time, all of them in one way 
 * ``run``: the same program in a container of its own each; only some of them, for they are slow.
 
 The last two only run the program: they collect nothing, check nothing and keep no record. Prints medians, and the medians
-of the ratios within each round. Needs a container engine and the image (`make image`).
+of the ratios within each round. Needs a container engine and the image (`make image`), and no other busy containers: all of
+a machine's share one group's time, which a program of the machine does not.
 """
 
 from __future__ import annotations

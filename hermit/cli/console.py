@@ -60,11 +60,12 @@ def print_json(document: Any) -> None:
 
 
 def print_rows(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table for a person; one whose head is empty has none."""
-    table = Table(*head, box=None, pad_edge=False, show_header=any(head))
-    for row in rows:
-        table.add_row(*(escape(cell) for cell in row))
-    out().print(table)
+    """A table for a person, a line for each row, however long; one whose head is empty has none."""
+    lines = [*([tuple(head)] if any(head) else []), *map(tuple, rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        out().print(text.rstrip(), markup=False)
 
 
 class ProgressView:

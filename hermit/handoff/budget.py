@@ -101,7 +101,7 @@ class Copied:
         self.paths_bytes += path_bytes
         if self.entries > self.budget.entries:
             raise self.too_many()
-        if len(name) > self.budget.name_bytes or len(os.fsencode(name)) > self.budget.name_bytes:
+        if (len(name) if name.isascii() else len(os.fsencode(name))) > self.budget.name_bytes:
             raise TooMuch("name_bytes", f"a name of more than {self.budget.name_bytes} bytes")
         if self.paths_bytes > self.budget.paths_bytes:
             raise TooMuch("paths_bytes", f"paths of more than {_size(self.budget.paths_bytes)}")

@@ -43,7 +43,7 @@ class Collection:
         copied = copy.copied
         dropped = tuple(sorted(copied.dropped.items()))
         return cls(
-            missing, copied.entries, copied.bytes, copied.apparent_bytes, copied.same_but_case, copy.digest, dropped
+            missing, copied.entries, copied.bytes, copied.apparent_bytes, copied.same_but_case, copy.finish(), dropped
         )
 
     def as_json(self) -> dict[str, Any]:

@@ -48,6 +48,7 @@ class Copy:
     def __init__(self, into: int, *, limits: budget.Budget = budget.DEFAULT, manifest: BinaryIO | None = None) -> None:
         self.copied = budget.Copied(limits)
         self._manifest = manifest
+        self._lines = bytearray()
         self._whole = hashlib.sha256()
         self._into = into
         self._here = into
@@ -64,9 +65,9 @@ class Copy:
             self._digests.shutdown(cancel_futures=True)
         self._step(self._into)
 
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the manifest so far, in hexadecimal; empty without one."""
+    def finish(self) -> str:
+        """Writes what is left of the manifest; its SHA-256, in hexadecimal, empty without one."""
+        self._write_lines()
         return self._whole.hexdigest() if self._manifest is not None else ""
 
     def enter(self, name: str) -> None:
@@ -189,10 +190,10 @@ class Copy:
             length = content.end()
             if length > content.length:
                 raise Malformed("a file is longer than it was said to be")
-            if length != written:
-                os.ftruncate(target, length)
             if length < written:
                 digests.restart()
+            if length != written:
+                os.ftruncate(target, length)
             return length, digests.hexdigest(length)
         finally:
             digests.wait()
@@ -218,9 +219,15 @@ class Copy:
         if self._manifest is None:
             return
         path = json.dumps(self._prefixes[-1] + name)
-        line = f'{{"path": {path}, {rest}}}\n'.encode("ascii")
-        self._manifest.write(line)
-        self._whole.update(line)
+        self._lines += f'{{"path": {path}, {rest}}}\n'.encode("ascii")
+        if len(self._lines) > CHUNK:
+            self._write_lines()
+
+    def _write_lines(self) -> None:
+        if self._manifest is not None:
+            self._manifest.write(self._lines)
+            self._whole.update(self._lines)
+            self._lines.clear()
 
 
 class _Digest:

@@ -132,7 +132,8 @@ class Held:
 
 def write_all(descriptor: int, data: bytes) -> None:
     """Writes all of it."""
-    view = memoryview(data)
+    written = os.write(descriptor, data)
+    view = memoryview(data)[written:]
     while view:
         view = view[os.write(descriptor, view) :]
 

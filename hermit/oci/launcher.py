@@ -116,24 +116,28 @@ class Launcher:
             SandboxError: The sandbox could not be made, failed one of its checks, or the container ended under it.
             Interrupted: ``cancel`` became readable.
         """
-        life = self._living()
-
-        def keep_with_image(record: Record) -> None:
-            keep(replace(record, image=life.told))
-
-        try:
-            outcome = request.run(
-                life.send, sandbox, command, environ=environ, keep=keep_with_image, streams=streams, cancel=cancel
-            )
-        except request.Lost:
-            lost = life.obituary()
-            network, version = sandbox.network.value, life.record.version if life.record is not None else ""
-            record = Record(role=sandbox.role, backend="bubblewrap", version=version, confined=True, network=network)
-            keep_with_image(replace(record, binds=sandbox.mounts, ended=f"SandboxError: {lost}"))
-            raise lost from None
-        with self._lock:
-            self._fresh = 0
-        return outcome
+        while True:
+            life = self._living()
+            try:
+                outcome = request.run(
+                    life.send,
+                    sandbox,
+                    command,
+                    environ=environ,
+                    keep=lambda record, life=life: keep(replace(record, image=life.told)),  # type: ignore[misc]
+                    streams=streams,
+                    cancel=cancel,
+                )
+            except request.Unsent:
+                life.obituary()  # nothing was begun: the next container takes it, of which there are only so many
+                continue
+            except request.Lost:
+                lost = life.obituary()
+                keep(_unfinished(sandbox, life, f"SandboxError: {lost}"))
+                raise lost from None
+            with self._lock:
+                self._fresh = 0
+            return outcome
 
     def _living(self) -> Life:
         """The container, or a fresh one in place of one that was lost.
@@ -178,3 +182,17 @@ class Launcher:
         )
         fresh: Life = patiently(Life, self._engine, self._shape)
         return fresh
+
+
+def _unfinished(sandbox: Sandbox, life: Life, ended: str) -> Record:
+    """The evidence of a start whose container ended under it: what was asked for, and why that is all there is."""
+    return Record(
+        role=sandbox.role,
+        backend="bubblewrap",
+        version=life.record.version if life.record is not None else "",
+        confined=True,
+        image=life.told,
+        binds=sandbox.mounts,
+        network=sandbox.network.value,
+        ended=ended,
+    )

@@ -98,20 +98,20 @@ class Life:
         """Sends the descriptors of one start to the launcher.
 
         Raises:
-            Lost: It is gone.
+            Unsent: It is gone.
         """
         try:
             with self._lock:
                 socket.send_fds(self._ends.control, [b"R"], descriptors)
         except OSError:
-            raise request.Lost from None
+            raise request.Unsent from None
 
     def obituary(self) -> SandboxError:
         """Why the container ended; whoever lost a start asks, the engine is asked once."""
         with self._lock:
-            self.lost = True
             if self._why is None:
                 self._why = self._cause()
+            self.lost = True  # only now: whoever sees it closes what the cause was read from
         why = self._why
         return SandboxError(
             why["what"], where=self._shape.name, cause=why["cause"], again=why["again"], cure=why["cure"]
@@ -119,13 +119,14 @@ class Life:
 
     def close(self) -> None:
         """Ends the launcher, everything in its container and the container; a second call is no error."""
-        if self._closed:
-            return
-        self._closed = True
-        ends = self._ends
-        ends.control.close()
-        self._end_client(ends.process)
-        os.close(ends.complaints)
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            ends = self._ends
+            ends.control.close()
+            self._end_client(ends.process)
+            os.close(ends.complaints)
 
     def _end_client(self, process: subprocess.Popen[bytes]) -> None:
         if not _ended(process, within_s=END_S) or process.returncode == failure.REFUSED:
@@ -170,6 +171,7 @@ class Life:
     def _arguments(self, directory: str) -> list[str]:
         shape, engine = self._shape, self._engine
         uid, gid = self._inside
+        mapped = engine.rootless_podman and os.geteuid() != 0
         container = Container(
             image=shape.image,
             entrypoint=PYTHON_IN_IMAGE,
@@ -180,10 +182,11 @@ class Life:
             tmp_mb=64,
             memory_mb=shape.memory_mb,
             pids=shape.pids,
-            processors=tuple(sorted(os.sched_getaffinity(0))),
+            # An ordinary user is seldom given the control group that holds this bound, and podman refuses without it.
+            processors=() if mapped else tuple(sorted(os.sched_getaffinity(0))),
             name=self.name,
             labels=containers.labels(shape.run),
-            userns="keep-id" if engine.rootless_podman and os.geteuid() != 0 else "",
+            userns="keep-id" if mapped else "",
         )
         return run_arguments(container, program=engine.program)
 

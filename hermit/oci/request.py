@@ -43,6 +43,10 @@ class Lost(Exception):
     """The launcher has gone, or does not answer any more."""
 
 
+class Unsent(Lost):
+    """The launcher had gone before it was asked: nothing was begun."""
+
+
 def run(
     send: Callable[[list[int]], None],
     sandbox: Sandbox,

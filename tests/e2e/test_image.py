@@ -34,9 +34,23 @@ def test_the_image_scores_the_example_as_this_machine_does(example: Any, tmp_pat
 def test_each_way_to_fail_has_the_same_name_in_the_image(example: Any) -> None:
     settings = ("agent.name=agent.py:broken", "agent.timeout_min=0.1", example.split(range(13)))
     assert example.machine.run(*example.words("--runtime", "image", *settings)).code == 0
-    inside = {task_id: (row["status"], row["phase"], row["cause"]) for task_id, row in example.rows.items()}
+    told = ("status", "phase", "cause", "missing", "dropped", "judged")
+    inside = {task_id: [row[part] for part in told] for task_id, row in example.rows.items()}
     assert example.eval(*settings, "--fresh").code == 0
-    assert {task_id: (row["status"], row["phase"], row["cause"]) for task_id, row in example.rows.items()} == inside
+    assert {task_id: [row[part] for part in told] for task_id, row in example.rows.items()} == inside
+
+
+def test_the_whole_command_runs_in_the_image_for_engines_in_virtual_machines(example: Any) -> None:
+    split = example.split(range(4))
+    said = example.machine.run(*example.words("--runtime", "whole", split))
+    assert said.code == 0, said.err
+    assert "with the whole command, because the runtime is whole" in said.err
+    assert {row["status"] for row in example.rows.values()} == {"ok"}
+    for path in (example.output, *example.output.rglob("*")):
+        assert (path.lstat().st_uid, path.lstat().st_gid) == (os.geteuid(), os.getegid()), path
+    whole = {task_id: (row["status"], row["judge"]["score"]) for task_id, row in example.rows.items()}
+    assert example.machine.run(*example.words("--runtime", "image", split, "--fresh")).code == 0
+    assert {task_id: (row["status"], row["judge"]["score"]) for task_id, row in example.rows.items()} == whole
 
 
 def test_a_run_begun_here_goes_on_in_the_image(example: Any) -> None:
@@ -48,6 +62,16 @@ def test_a_run_begun_here_goes_on_in_the_image(example: Any) -> None:
     assert said.code == 0, said.err
     assert "1 of 3 attempts were made before" in said.err
     assert len(example.rows) == 3
+
+
+def test_a_run_in_the_image_leaves_its_report_here_and_ends_below_a_score_with_5(example: Any, tmp_path: Path) -> None:
+    report = tmp_path / "report.xml"
+    words = example.words("--runtime", "image", example.split([0, 1]), "--junit", str(report), "--fail-under", "1.5")
+    said = example.machine.run(*words)
+    assert said.code == 5, said.err
+    assert "the mean score is 1.0000, below 1.5" in said.err
+    assert 'tests="2" failures="0" errors="0"' in report.read_text()
+    assert (report.stat().st_uid, report.stat().st_gid) == (os.geteuid(), os.getegid())
 
 
 def check(engine: Any, directory: Path, *, command: str = "") -> subprocess.CompletedProcess[str]:

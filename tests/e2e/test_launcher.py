@@ -28,6 +28,7 @@ from pathlib import Path
 from hermit import RunOutput
 def run(task, adapter, base):
     Path("answer").write_text(task["id"])
+    Path("acting-" + task["id"]).touch()
     while task["id"] == "b" and not os.path.exists(base / "mode" / "go"):
         time.sleep(0.05)
     return RunOutput(task["id"])
@@ -36,11 +37,12 @@ JUDGE = f"""
 # {PLANTED["judge"]}
 import os, time
 def score(task, output):
-    here = os.path.dirname(os.path.abspath(__file__))
+    here, work = os.path.dirname(os.path.abspath(__file__)), os.environ["HERMIT_WORK"]
+    open(os.path.join(work, "judging-" + task["id"]), "w").close()
     while task["id"] == "a" and not os.path.exists(os.path.join(here, "mode", "go")):
         time.sleep(0.05)
     expected = open(os.path.join(here, "tests", "expected")).read()
-    answer = open(os.path.join(os.environ["HERMIT_WORK"], "answer")).read()
+    answer = open(os.path.join(work, "answer")).read()
     return float(expected.startswith("planted") and answer == task["id"])
 """
 LINES = """
@@ -119,12 +121,9 @@ class Running:
         return {"judge" if "judge.py" in shown[name] else "task": name for name in names}
 
     def waits(self) -> bool:
-        """Whether an agent and a judge are at work."""
-        found = self.containers
-        return len(found) == 2 and all(
-            "-c import sys,marshal" in self.ask("exec", name, "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
-            for name in found.values()
-        )
+        """Whether the agent of the second task and the judge of the first are at work."""
+        scratch = self.tasks.machine.scratch
+        return all(any(scratch.glob(pattern)) for pattern in ("*/task/*/work/acting-b", "*/judge/*/*/judging-a"))
 
     def release(self) -> None:
         (self.tasks.root / "mode" / "go").touch()
@@ -199,10 +198,6 @@ def test_a_container_that_is_killed_costs_no_attempt(begin: Any) -> None:
     lost = running.containers
     for name in lost.values():
         running.ask("kill", name)
-    running.until(
-        lambda: len(running.containers) == 2 and not set(running.containers.values()) & set(lost.values()),
-        what="fresh containers",
-    )
     running.release()
     out, err = running.process.communicate(timeout=WITHIN_S)
     assert running.process.returncode == 0, err.decode()
@@ -213,7 +208,8 @@ def test_a_container_that_is_killed_costs_no_attempt(begin: Any) -> None:
         for row in running.tasks.rows
     }
     for task in ("a", "b"):
-        assert sum("the container was killed" in words for words in ended[task]) == 1
+        assert any("the container was killed" in words for words in ended[task])
+        assert ended[task][-2:] == ["exit 0", "exit 0"]
     assert ended["c"] == ["exit 0", "exit 0"]
     assert running.containers == {}
 

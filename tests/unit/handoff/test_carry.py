@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import stat
 import threading
+import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +15,7 @@ import pytest
 from hermit import sandbox as sandboxes
 from hermit import untrusted
 from hermit.errors import Interrupted, SandboxError
-from hermit.handoff import archive, budget
+from hermit.handoff import archive, budget, sanitize
 from hermit.handoff import carry as carrying
 from hermit.handoff.carry import Stream, carry, unpack
 from hermit.handoff.sanitize import Copy, Malformed
@@ -158,6 +160,26 @@ def test_too_much_is_refused_inside_by_the_name_of_its_budget(tree: Any) -> None
     assert caught.value.budget == "entries"
 
 
+def test_the_directory_that_gets_a_copy_keeps_its_own_mode(tree: Any) -> None:
+    tree.work.chmod(0o3777)
+    tree.into.chmod(0o750)
+    carry(NOWHERE, str(tree.work), into=str(tree.into), keep=lambda _: None)
+    tree.copy()
+    assert stat.S_IMODE(tree.into.stat().st_mode) == 0o750
+
+
+def test_a_large_file_is_streamed_and_never_held_in_memory(tree: Any) -> None:
+    (tree.work / "large").write_bytes(bytes(64 << 20))
+    tracemalloc.start()
+    try:
+        found = carry(NOWHERE, str(tree.work), into=str(tree.into), keep=lambda _: None)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found.bytes == 64 << 20
+    assert peak < 8 << 20
+
+
 def test_a_run_that_is_given_up_ends_the_copy(tree: Any) -> None:
     reader, writer = os.pipe()
     os.close(writer)
@@ -244,6 +266,31 @@ def test_a_stream_that_is_torn_anywhere_is_refused(tree: Any, tmp_path: Path) ->
     tree.into.mkdir()
     assert made(tree, whole).entries == 4
     assert (tree.into / "d" / "b").read_bytes() == b"\0\x00123\0\0\0\0"
+
+
+def test_a_file_that_shrank_while_it_was_said_has_the_digest_of_what_is_left(
+    tree: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead = sanitize._Digest.reach
+
+    def reached(self: Any, written: int) -> None:
+        ahead(self, written)
+        self.wait()  # the thread that digests is never late
+
+    monkeypatch.setattr(sanitize, "MOVED", 2)
+    monkeypatch.setattr(sanitize._Digest, "reach", reached)
+    into = os.open(tree.into, os.O_RDONLY | os.O_DIRECTORY)
+    frames = begun(b"a", 9) + piece(0, b"123456") + ended(3)
+    with (
+        untrusted.closing(into),
+        tree.manifest.open("wb") as manifest,
+        piped(archive.FIRST + frames + b"Z") as stream,
+        Copy(into, manifest=manifest) as copy,
+    ):
+        unpack(stream, copy)
+        copy.finish()
+    assert (tree.into / "a").read_bytes() == b"123"
+    assert tree.lines()[0]["sha256"] == hashlib.sha256(b"123").hexdigest()
 
 
 def test_a_link_that_leaves_is_dropped_outside_whatever_was_said_inside(tree: Any) -> None:

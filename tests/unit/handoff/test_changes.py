@@ -47,6 +47,23 @@ def test_a_file_that_grows_for_ever_is_copied_as_long_as_it_was(tree: Any, monke
     assert (tree.into / "log").read_bytes() == b"x" * BIG
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_no_piece_of_a_file_goes_beyond_what_it_was_when_it_was_opened(tree: Any, sparse: bool) -> None:
+    path = tree.work / "log"
+    path.write_bytes(b"x" * BIG)
+    if sparse:
+        os.truncate(path, 2 * BIG)
+        with path.open("r+b") as file:
+            file.seek(2 * BIG - 10)
+            file.write(b"x" * 10)
+    with path.open("rb") as opened:
+        held = walk.Held(opened.fileno(), os.fstat(opened.fileno()))
+        with path.open("ab") as file:
+            file.write(b"y" * BIG)
+        pieces = list(held.pieces())
+        assert max(offset + count for offset, count in pieces) == held.length == held.end()
+
+
 def test_a_file_that_shrinks_during_the_copy_ends_it(tree: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (tree.work / "log").write_bytes(b"x" * BIG)
     moving(monkeypatch, lambda: os.truncate(tree.work / "log", walk.SMALL + 10))

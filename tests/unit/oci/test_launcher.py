@@ -248,10 +248,19 @@ def test_no_more_than_a_few_fresh_containers_take_the_place_of_lost_ones(launche
     launcher = launched()
     monkeypatch.setattr("hermit.oci.launcher.MOST_FRESH", 0)
     launcher._life._ends.control.shutdown(socket.SHUT_RDWR)
-    for cause in ("container gone", "container lost"):
-        with pytest.raises(SandboxError) as caught:
-            run(launcher, "true")
-        assert caught.value.cause == cause
+    with pytest.raises(SandboxError, match="no other is tried") as caught:
+        run(launcher, "true")
+    assert (caught.value.cause, caught.value.again) == ("container lost", False)
+
+
+def test_a_start_that_found_its_container_gone_is_made_in_a_fresh_one(launched):
+    launcher = launched()
+    first = launcher.name
+    launcher._life._ends.control.shutdown(socket.SHUT_RDWR)
+    records: list[Any] = []
+    assert run(launcher, "true", records=records).code == 0
+    assert launcher.name != first
+    assert [record.ended for record in records] == ["exit 0"]
 
 
 def test_the_engines_client_is_not_needed_while_the_container_lives(launched, engine):

@@ -243,3 +243,19 @@ def test_only_declared_variables_pass_into_the_image(
     environ = {"MWM_URL": "1", "API_KEY": "2", "HOME": "/root"}
     assert place.in_image(plan, choice, ["eval"], environ=environ) == 0
     assert passed["env"] == ["MWM_URL"]
+
+
+@pytest.mark.parametrize("pull", ["never", "missing", "always"])
+def test_an_image_is_provided_by_the_policy_of_the_config_before_it_is_looked_at(
+    run: Any, engine: Callable[..., dict[str, str]], monkeypatch: pytest.MonkeyPatch, pull: str
+) -> None:
+    asked = []
+
+    def provide(_: Any, image: str, **named: Any) -> None:
+        asked.append((image, named["pull"].value))
+        raise PlaceError("the registry does not answer", where=image)
+
+    monkeypatch.setattr(place.registry, "provide", provide)
+    with pytest.raises(PlaceError, match="the registry does not answer"):
+        place.choose(run.config(f"container.pull={pull}"), runtime="image", environ=engine())
+    assert asked == [("hermit", pull)]
