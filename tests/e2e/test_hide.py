@@ -104,8 +104,8 @@ def test_a_name_that_stands_for_nothing_is_recorded_and_refused_by_check(made: A
     said = made.machine.run(*words)
     assert said.code == 3, said.err
     found = {finding["name"]: finding for finding in said.summary["findings"]}
-    assert (found["sandbox.hide"]["ok"], found["sandbox.hide"]["found"]) == (
-        False,
+    assert (found["sandbox.hide"]["level"], found["sandbox.hide"]["found"]) == (
+        "unfit",
         "nothing is called bench.scoring here",
     )
 

@@ -152,12 +152,16 @@ def test_a_tree_may_be_deeper_than_python_recurses_and_its_names_any_bytes(
         remove(str(tmp_path))
 
 
-def test_a_size_that_is_only_claimed_is_reported_and_not_read(make: Callable[..., Redactor], tmp_path: Path) -> None:
+def test_a_size_that_is_only_claimed_is_reported_and_not_read(
+    make: Callable[..., Redactor], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scrub, "MOST_BYTES", 1 << 20)
     with (tmp_path / "holes").open("wb") as file:
-        file.truncate(scrub.MOST_BYTES + 1)
+        file.write(VALUE.encode())
+        file.truncate((1 << 20) + 1)
     found = Found()
     scrub.tree(make(), str(tmp_path), found=found)
-    assert found.as_json()["unreadable"] == ["holes: more than 64 GiB"]
+    assert found.as_json() == {"scrubbed": {}, "not_searched": [], "unreadable": ["holes: more than 0 GiB"]}
 
 
 def test_a_program_that_would_run_as_its_owner_no_longer_does(make: Callable[..., Redactor], tmp_path: Path) -> None:
