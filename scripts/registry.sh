@@ -8,7 +8,9 @@ command -v docker-registry >/dev/null && exit 0
 [ -x $program ] && exit 0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-if ! (cd "$work" && apt-get -qq download docker-registry >/dev/null 2>&1 && dpkg -x docker-registry_*.deb tree); then
+download() { (cd "$work" && apt-get -qq download docker-registry >/dev/null 2>&1); }
+# A fresh machine may know no package yet.
+if ! { download || { apt-get -qq update >/dev/null 2>&1 && download; }; } || ! (cd "$work" && dpkg -x docker-registry_*.deb tree); then
     echo "registry: apt-get could not fetch docker-registry; the tests that need it are skipped" >&2
     exit 1
 fi

@@ -47,7 +47,7 @@ def missing(tool: str) -> str:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A test whose tool is missing is skipped, and fails where HERMIT_TEST_NEEDS says that it must run."""
-    for tool, needed_as in (("bwrap", "bwrap"), ("docker", "docker"), ("image", "docker"), ("registry", "registry")):
+    for tool, needed_as in (("bwrap", "bwrap"), ("docker", "docker"), ("image", "docker"), ("registry", "docker")):
         if item.get_closest_marker(tool) is None or not missing(tool):
             continue
         if needed_as in NEEDS:

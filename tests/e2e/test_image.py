@@ -18,7 +18,7 @@ def test_the_image_scores_the_example_as_this_machine_does(example: Any, tmp_pat
     settings = ("data.test=data/smoke.txt",)
     inside = example.machine.run(*example.words("--runtime", "image", *settings))
     assert inside.code == 0, inside.err
-    assert "sandboxes start in the image hermit, by " in inside.err
+    assert "sandboxes start in the images hermit and hermit-judge, by " in inside.err
     assert (inside.summary["mean_score"], inside.summary["errors"], inside.summary["tasks"]) == (1.0, 0, 10)
     in_image = {task_id: (row["status"], row["judge"]["score"]) for task_id, row in example.rows.items()}
     assert all(row["confined"] for row in example.rows.values())
