@@ -107,7 +107,7 @@ def answered(bench: Bench, attempt: Attempt) -> Iterator[trial.Trial]:
 
 def judged(one: trial.Trial) -> None:
     """The judge's half of one attempt of `hermit eval`."""
-    one.collect("separate")
+    one.collect()
     result = one.judge("separate", one.task_sandbox(), RunOutput(output=""))
     assert getattr(result, "score", None) == 1.0, result
 
