@@ -26,7 +26,7 @@ def collected(run: Any, left: Callable[[Path], object]) -> tuple[Collection | Fa
     plan = run.plan("judge.mode=separate", "judge.collect=[.]")
     with bench.opened(plan, PLACE, PLACE) as made, made.workspace(plan.attempts[0]) as workspace:
         left(workspace.work)
-        found = Trial(made, workspace).collect("separate")
+        found = Trial(made, workspace).collect()
         return found, sorted(path.name for path in plan.paths.logs(*workspace.attempt.key).iterdir())
 
 
