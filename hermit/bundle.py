@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hermit.domain.python import Python
 
 # The relay's modules are no package: they have to run before anything can be imported from one.
-RELAY = ("around", "checks", "command", "family", "forward", "limits", "network", "relay")
+RELAY = ("around", "checks", "command", "family", "forward", "limits", "network", "relay", "unseen")
 # What `hermit.agent.worker` imports of this package.
 WORKER = (
     "hermit",

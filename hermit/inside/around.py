@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 Seen = tuple[bool, str]
-Mount = tuple[str, bytes, bytes, bool]
+Mount = tuple[str, bytes, bytes, bool, bytes]
 
 # The machine's own namespace of processes, by the number that the kernel always gives it.
 FIRST_PID_NAMESPACE = "pid:[4026531836]"
@@ -51,8 +51,8 @@ def lent(numbers: list[str], mounted: list[Mount], orders: dict[str, Any]) -> Se
     It knows this process by two numbers, its own and the one that the sandbox around it has for it.
     """
     own = str(os.getpid())
-    whole = [(root, kind) for target, root, kind, _ in mounted if target == "/proc"] == [(b"/", b"proc")]
-    opened = [target for target, _, _, changed in mounted if changed and (target + "/").startswith("/proc/")]
+    whole = [(root, kind) for target, root, kind, *_ in mounted if target == "/proc"] == [(b"/", b"proc")]
+    opened = [target for target, _, _, changed, _ in mounted if changed and (target + "/").startswith("/proc/")]
     machines = orders["namespaces"].get("pid") == FIRST_PID_NAMESPACE
     theirs = whole and os.stat("/proc").st_dev == orders["lent_proc"] and not machines
     known = numbers[1:] == [own] and os.readlink("/proc/self") == numbers[0]

@@ -11,6 +11,7 @@ import errno
 import os
 
 import network
+import unseen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def plan(orders: dict[str, Any]) -> list[tuple[str, Callable[..., Seen], tuple[A
     """The checks and what each is given. An order that an older host does not know to give leaves its check out."""
     status = fields_of(read("/proc/self/status"))
     mounted = mounts_of(read("/proc/self/mountinfo"))
-    targets = [target for target, _, _, _ in mounted]
+    targets = [target for target, *_ in mounted]
     asked = {
         "descriptors": ("declared descriptors only", descriptors),
         "settings": ("kernel settings closed", settings),
@@ -61,7 +62,6 @@ def plan(orders: dict[str, Any]) -> list[tuple[str, Callable[..., Seen], tuple[A
         "read_only": ("grants for reading read-only", unwritable),
         "sockets": ("no socket of the host", absent),
         "probes": ("secrets absent", absent),
-        "secrets": ("secrets absent by any other name", unseen),
     }
     return [
         ("unprivileged user", unprivileged, (status["Uid"],)),
@@ -80,6 +80,7 @@ def plan(orders: dict[str, Any]) -> list[tuple[str, Callable[..., Seen], tuple[A
         *((f"scratch fresh: {path}", fresh, (path, targets)) for path in scratch(orders)),
         ("known devices only", devices, (targets,)),
         *([("no control group namespace", control_groups, ())] if "root" in orders else []),
+        *(unseen.plan(orders["secrets"], mounted) if "secrets" in orders else ()),
         *((name, check, (orders[key],)) for key, (name, check) in asked.items() if key in orders),
         *(network.plan(orders) if orders["network"] == "isolated" else ()),
     ]
@@ -111,16 +112,17 @@ def fields_of(status: bytes) -> dict[str, str]:
     return dict(line.split(":\t", 1) for line in status.decode().splitlines() if ":\t" in line)
 
 
-Mount = tuple[str, bytes, bytes, bool]
+Mount = tuple[str, bytes, bytes, bool, bytes]
 
 
 def mounts_of(mountinfo: bytes) -> list[Mount]:
-    """Every mount: where it is, which directory of its file system it shows, of which kind, and if it is writable."""
+    """Every mount: where it is, which directory of its file system it shows, of which kind, if it is writable, and of what."""
     found = []
     for line in mountinfo.splitlines():
         fields = line.split(b" ")
         kind = fields[fields.index(b"-", 6) + 1]
-        found.append((os.fsdecode(unescape(fields[4])), fields[3], kind, b"rw" in fields[5].split(b",")))
+        target, root = os.fsdecode(unescape(fields[4])), unescape(fields[3])
+        found.append((target, root, kind, b"rw" in fields[5].split(b","), fields[2]))
     return found
 
 
@@ -175,7 +177,7 @@ def proc(status: dict[str, str], mounted: list[Mount]) -> Seen:
     """``/proc`` was mounted for this sandbox: it knows this process by the number it has inside, and by no other."""
     own = str(os.getpid())
     numbers = (os.readlink("/proc/self"), *status["NSpid"].split())
-    whole = [(root, kind) for target, root, kind, _ in mounted if target == "/proc"] == [(b"/", b"proc")]
+    whole = [(root, kind) for target, root, kind, *_ in mounted if target == "/proc"] == [(b"/", b"proc")]
     mount = "mounted whole" if whole else "not a mount of its own"
     return whole and set(numbers) == {own}, f"{mount}, shows process {own} as {', '.join(numbers)}"
 
@@ -219,7 +221,7 @@ def system_v() -> Seen:
 def writable(mounted: list[Mount], granted: list[str]) -> Seen:
     """Nothing is writable but what was granted, what is the sandbox's own, and devices."""
     found = []
-    for target, _, kind, changeable in mounted:
+    for target, _, kind, changeable, _ in mounted:
         if changeable and target not in granted and not inside(target, granted):
             own = OWN_WRITABLE.get(target) == kind.decode()
             device = target.startswith("/dev/") and target[5:] in DEVICES
@@ -347,28 +349,6 @@ def absent(paths: list[str]) -> Seen:
     """The paths that must not exist do not."""
     found = [path for path in paths if exists(path)]
     return not found, ", ".join(found) or f"{len(paths)} paths absent"
-
-
-def unseen(secrets: dict[str, Any]) -> Seen:
-    """No mount shows a secret, a directory that holds one or a part of one, by its numbers and by what it is mounted from."""
-    numbers, spots = {tuple(identity) for identity in secrets["identities"]}, secrets["spots"]
-    found, tried = [], 0
-    for line in read("/proc/self/mountinfo").splitlines():
-        fields = line.split(b" ")
-        target, device, root = os.fsdecode(unescape(fields[4])), fields[2], unescape(fields[3])
-        tried += 1
-        if any(device == other and (within(root, path) or within(path, root)) for other, path in spots):
-            found.append(target)
-        elif exists(target):
-            status = os.stat(target)
-            if (status.st_dev, status.st_ino) in numbers:
-                found.append(target)
-    return not found, ", ".join(found[:MOST_TRIED]) or f"{tried} mounts compared with {len(spots)} paths"
-
-
-def within(outer: bytes, inner: bytes) -> bool:
-    """Whether a path is another one or lies below it."""
-    return inner == outer or inner.startswith(outer.rstrip(b"/") + b"/")
 
 
 def exists(path: str) -> bool:

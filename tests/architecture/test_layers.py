@@ -36,7 +36,7 @@ STANDARD_ONLY = (
 )
 EXCEPTIONS: dict[tuple[str, str], str] = {}
 # What the standard library has, and what the relay calls its own neighbours by.
-INSIDE_OWN = ("around", "checks", "command", "family", "forward", "limits", "network", "relay")
+INSIDE_OWN = ("around", "checks", "command", "family", "forward", "limits", "network", "relay", "unseen")
 
 
 def part_of(name: str) -> str:

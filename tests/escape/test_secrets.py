@@ -22,7 +22,7 @@ READ = """
 def attack(path):
     return "the answer" in open(path).read()
 """
-UNSEEN = '"secrets": ("secrets absent by any other name", unseen),'
+UNSEEN = '*(unseen.plan(orders["secrets"], mounted) if "secrets" in orders else ()),'
 
 
 def shown_as(field: Range, what: str) -> tuple[dict[str, object], str]:

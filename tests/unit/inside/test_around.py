@@ -8,7 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-MOUNTED = [("/", b"/", b"tmpfs", False), ("/proc", b"/", b"proc", False), ("/proc/sys", b"/sys", b"proc", False)]
+MOUNTED = [
+    ("/", b"/", b"tmpfs", False, b"0:5"),
+    ("/proc", b"/", b"proc", False, b"0:5"),
+    ("/proc/sys", b"/sys", b"proc", False, b"0:5"),
+]
 ORDERS = {"lent_proc": 77, "namespaces": {"pid": "pid:[4026532000]"}}
 
 
@@ -49,9 +53,9 @@ def test_the_proc_of_the_sandbox_around_it_passes_where_nothing_of_it_can_be_wri
         {"numbers": ("1",), "link": "1"},  # not lent at all
         {"numbers": ("57", "2")},
         {"link": "58"},
-        {"mounted": [("/proc", b"/", b"tmpfs", False)]},
-        {"mounted": [("/proc", b"/sub", b"proc", False)]},
-        {"mounted": [*MOUNTED, ("/proc", b"/", b"proc", False)]},
+        {"mounted": [("/proc", b"/", b"tmpfs", False, b"0:5")]},
+        {"mounted": [("/proc", b"/sub", b"proc", False, b"0:5")]},
+        {"mounted": [*MOUNTED, ("/proc", b"/", b"proc", False, b"0:5")]},
         {"mounted": []},
     ],
 )
@@ -61,7 +65,7 @@ def test_a_proc_that_is_not_the_one_of_the_sandbox_around_it_is_found(judged, fa
 
 @pytest.mark.parametrize("place", ["/proc", "/proc/sys", "/proc/irq"])
 def test_a_part_of_it_that_can_be_written_is_found_and_named(judged, place):
-    mounted = [each for each in MOUNTED if each[0] != place] + [(place, b"/", b"proc", True)]
+    mounted = [each for each in MOUNTED if each[0] != place] + [(place, b"/", b"proc", True, b"0:5")]
     passed, seen = judged(mounted=mounted)
     assert passed is False
     assert f"{place} can be written" in seen

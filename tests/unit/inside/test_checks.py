@@ -86,7 +86,7 @@ def test_only_the_relay_may_be_seen(checks, monkeypatch, names, expected):
     assert checks.processes()[0] is expected
 
 
-PROC = [("/proc", b"/", b"proc", True)]
+PROC = [("/proc", b"/", b"proc", True, b"0:5")]
 
 
 @pytest.mark.parametrize(
@@ -96,9 +96,9 @@ PROC = [("/proc", b"/", b"proc", True)]
         (("4711", "4711\t7", PROC), False),
         (("7", "4711\t7", PROC), False),
         (("4711", "7", PROC), False),
-        (("7", "7", [("/proc", b"/", b"tmpfs", True)]), False),
-        (("7", "7", [("/proc", b"/sub", b"proc", True)]), False),
-        (("7", "7", [*PROC, ("/proc", b"/", b"ext4", False)]), False),
+        (("7", "7", [("/proc", b"/", b"tmpfs", True, b"0:5")]), False),
+        (("7", "7", [("/proc", b"/sub", b"proc", True, b"0:5")]), False),
+        (("7", "7", [*PROC, ("/proc", b"/", b"ext4", False, b"0:5")]), False),
         (("7", "7", []), False),
     ],
 )
@@ -310,25 +310,42 @@ def test_a_control_group_namespace_is_tried_only_where_root_is_meant(checks):
     assert rooted - names == {"no control group namespace"}
 
 
-def test_a_mount_of_a_secret_is_found_by_its_numbers_alone(checks):
+@pytest.fixture
+def unseen(inside, checks):
+    """Compares these secrets with the mounts of this process."""
+    module = inside("unseen")
+    return lambda secrets: module.unseen(secrets, checks.mounts_of(checks.read("/proc/self/mountinfo")))
+
+
+def test_a_mount_of_a_secret_is_found_by_its_numbers_alone(unseen):
     root = os.stat("/")
     holding = {"identities": [(root.st_dev, root.st_ino)], "spots": []}
-    passed, said = checks.unseen(holding)
+    passed, said = unseen(holding)
     assert passed is False
     assert "/" in said.split(", ")
-    assert checks.unseen({"identities": [(root.st_dev, 0)], "spots": []})[0] is True
+    assert unseen({"identities": [(root.st_dev, 0)], "spots": []})[0] is True
 
 
-def test_a_mount_of_a_secret_or_of_what_holds_it_or_of_a_part_of_it_is_found_by_its_place(checks):
+def test_a_mount_of_a_secret_or_of_what_holds_it_or_of_a_part_of_it_is_found_by_its_place(checks, unseen):
     line = next(line for line in checks.read("/proc/self/mountinfo").splitlines() if line.split(b" ")[4] == b"/proc")
     device = line.split(b" ")[2]
     for path in (b"/", b"/inner/deep"):
-        assert "/proc" in checks.unseen({"identities": [], "spots": [(device, path)]})[1]
-    assert checks.unseen({"identities": [], "spots": [(b"0:0", b"/")]})[0] is True
+        assert "/proc" in unseen({"identities": [], "spots": [(device, path)]})[1]
+    assert unseen({"identities": [], "spots": [(b"0:0", b"/")]})[0] is True
 
 
 @pytest.mark.parametrize(
-    ("outer", "inner", "within"), [(b"/", b"/a", True), (b"/a", b"/a", True), (b"/a", b"/ab", False)]
+    ("root", "spot", "expected"),
+    [
+        (b"/", b"/a", True),
+        (b"/a", b"/a", True),
+        (b"/a/b", b"/a", True),
+        (b"/a", b"/ab", False),
+        (b"/ab", b"/a", False),
+    ],
 )
-def test_paths_of_a_file_system_are_compared_by_their_parts(checks, outer, inner, within):
-    assert checks.within(outer, inner) is within
+def test_paths_of_a_file_system_are_compared_by_their_parts(inside, root, spot, expected):
+    module = inside("unseen")
+    spots = [(b"8:1", module.as_directory(spot))]
+    assert module.overlapping(b"8:1", module.as_directory(root), spots) is expected
+    assert module.overlapping(b"8:2", module.as_directory(root), spots) is False

@@ -86,7 +86,7 @@ def test_a_read_only_mount_of_a_writable_file_system_is_read_only(checks):
 
 def test_a_mount_that_passes_changes_on_is_read_like_any_other(checks):
     line = b"77 76 254:0 /a /b rw,nosuid shared:3 master:1 - ext4 /dev/vda rw\n"
-    assert checks.mounts_of(line) == [("/b", b"/a", b"ext4", True)]
+    assert checks.mounts_of(line) == [("/b", b"/a", b"ext4", True, b"254:0")]
 
 
 def test_what_lies_in_a_directory_in_memory_without_being_shown_is_found(checks, tmp_path):
