@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import posixpath
 from dataclasses import dataclass
 
 
+@functools.lru_cache(maxsize=4096)  # a run names the same few paths for each of its starts
 def absolute(path: str, *, what: str) -> str:
     """The normal form of an absolute path: no ``..``, no double or trailing slash.
 
