@@ -80,8 +80,8 @@ def plan(orders: dict[str, Any]) -> list[tuple[str, Callable[..., Seen], tuple[A
         *((f"scratch fresh: {path}", fresh, (path, targets)) for path in scratch(orders)),
         ("known devices only", devices, (targets,)),
         *([("no control group namespace", control_groups, ())] if "root" in orders else []),
-        *(unseen.plan(orders["secrets"], mounted) if "secrets" in orders else ()),
         *((name, check, (orders[key],)) for key, (name, check) in asked.items() if key in orders),
+        *(unseen.plan(orders["secrets"], mounted) if "secrets" in orders else ()),
         *(network.plan(orders) if orders["network"] == "isolated" else ()),
     ]
 
