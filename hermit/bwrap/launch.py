@@ -131,7 +131,7 @@ class Bubblewrap:
                     ended = f"{type(failure).__name__}: {failure}"
                     raise
                 finally:
-                    decisions = tuple(server.decisions) if server is not None else ()
+                    decisions = server.ended() if server is not None else ()
                     keep(replace(start.evidence(record, ended), decisions=decisions))
                 return outcome
 

@@ -128,6 +128,11 @@ class Server:
         channel.send(b"A")
         return True
 
+    def ended(self) -> tuple[str, ...]:
+        """Ends every connection, and what the proxy has decided: a decision is told when its connection is over."""
+        self.bridge.close()
+        return tuple(self.decisions)
+
 
 @contextlib.contextmanager
 def served(reach: Reach, environ: Mapping[str, str]) -> Iterator[Server | None]:

@@ -86,7 +86,7 @@ def run(
         request.send(send, variables)
         answer = request.follow()
         if answer.record is not None:
-            decisions = tuple(server.decisions) if server is not None else ()
+            decisions = server.ended() if server is not None else ()
             keep(replace(answer.record, decisions=decisions))
         if streams.signals is not None:
             streams.signals.ended_by = answer.ended_by

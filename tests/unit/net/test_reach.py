@@ -95,3 +95,16 @@ def test_a_channel_that_has_closed_brings_no_more():
         far.close()
         with near:
             assert not server.take(near)
+
+
+def test_a_decision_whose_connection_is_open_when_the_sandbox_ends_is_told_too():
+    found = reach.of(Sandbox(allowed_hosts=("api.example.com",)), {})
+    near, far = socket.socketpair()
+    with near, far, reach.served(found, {}) as server, socket.create_server(("127.0.0.1", 0)) as listener:
+        socket.send_fds(far, [b"L"], [listener.fileno()])
+        assert server.take(near)
+        with socket.create_connection(listener.getsockname(), timeout=60) as client:
+            client.sendall(b"GET http://other.example/ HTTP/1.1\r\nHost: other.example\r\n\r\n")
+            assert client.recv(4096).startswith(b"HTTP/1.1 403 ")
+            (decision,) = server.ended()  # the proxy is still waiting for the client to have read its answer
+    assert "other.example" in decision
