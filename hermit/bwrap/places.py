@@ -95,7 +95,7 @@ def _name(field: bytes) -> str:
     return os.fsdecode(field)
 
 
-def of(path: str, known: Iterable[Mount]) -> Place:
+def of(path: str, known: tuple[Mount, ...]) -> Place:
     """What an absolute path leads to; a part of it that does not exist is taken by its name."""
     steps, links = trail(path)
     real = steps[-1]
@@ -109,7 +109,7 @@ def of(path: str, known: Iterable[Mount]) -> Place:
         links=links,
         chain=tuple(identity for identity in identities if identity is not None),
         itself=identities[0],
-        spots=tuple(_spots(real, tuple(known))),
+        spots=tuple(_spots(real, known, _by_target(known))),
     )
 
 
@@ -147,9 +147,13 @@ def _identity(path: str) -> Identity | None:
     return status.st_dev, status.st_ino
 
 
-def _spots(real: str, known: tuple[Mount, ...]) -> Iterator[Spot]:
-    """Where the file system has a resolved path, and what is mounted below it. Of two mounts in one place the later hides."""
-    shown = {mount.target: mount.shows for mount in known}
+def _by_target(known: tuple[Mount, ...]) -> dict[str, Spot]:
+    """What is shown at each place; of two mounts in one place the later hides the other."""
+    return {mount.target: mount.shows for mount in known}
+
+
+def _spots(real: str, known: tuple[Mount, ...], shown: dict[str, Spot]) -> Iterator[Spot]:
+    """Where the file system has a resolved path, and what is mounted below it."""
     over = real
     while over not in shown and over != "/":
         over = posixpath.dirname(over)
@@ -177,6 +181,7 @@ class Absent:
 def absent(paths: Iterable[str]) -> Absent:
     """What a start has to prove absent; a path that does not exist yet is nothing that could be shown."""
     known = mounts()
+    shown = _by_target(known)
     identities: dict[str, Identity | None] = {}
     spots: dict[Spot, None] = {}
     for path in paths:
@@ -188,7 +193,7 @@ def absent(paths: Iterable[str]) -> Absent:
             here = os.readlink(f"/proc/self/fd/{descriptor}")
         finally:
             os.close(descriptor)
-        spots |= dict.fromkeys(_spots(here, known))
+        spots |= dict.fromkeys(_spots(here, known, shown))
         while here not in identities:
             identities[here] = _identity(here)
             here = posixpath.dirname(here)
