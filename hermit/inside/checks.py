@@ -81,7 +81,11 @@ def plan(orders: dict[str, Any]) -> list[tuple[str, Callable[..., Seen], tuple[A
         ("known devices only", devices, (targets,)),
         *([("no control group namespace", control_groups, ())] if "root" in orders else []),
         *((name, check, (orders[key],)) for key, (name, check) in asked.items() if key in orders),
-        *(unseen.plan(orders["secrets"], mounted) if "secrets" in orders else ()),
+        *(
+            [("secrets absent by any other name", unseen.unseen, (orders["secrets"], mounted))]
+            if "secrets" in orders
+            else []
+        ),
         *(network.plan(orders) if orders["network"] == "isolated" else ()),
     ]
 

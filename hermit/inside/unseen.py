@@ -6,18 +6,12 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
 Seen = tuple[bool, str]
 Mount = tuple[str, bytes, bytes, bool, bytes]
 
 MOST_NAMED = 16
-
-
-def plan(secrets: dict[str, Any], mounted: list[Mount]) -> list[tuple[str, Callable[..., Seen], tuple[Any, ...]]]:
-    """The check and what it is given."""
-    return [("secrets absent by any other name", unseen, (secrets, mounted))]
 
 
 def unseen(secrets: dict[str, Any], mounted: list[Mount]) -> Seen:

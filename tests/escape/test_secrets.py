@@ -22,7 +22,7 @@ READ = """
 def attack(path):
     return "the answer" in open(path).read()
 """
-UNSEEN = '*(unseen.plan(orders["secrets"], mounted) if "secrets" in orders else ()),'
+UNSEEN = ('if "secrets" in orders', "if False")
 
 
 def shown_as(field: Range, what: str) -> tuple[dict[str, object], str]:
@@ -48,7 +48,7 @@ def test_a_secret_under_another_name_ends_the_start(
         field.attack(READ, name, sandbox=field.sandbox(**changes))
     assert refused.value.cause == "check"
     assert "secrets absent by any other name" in str(refused.value)
-    blind = edited({"inside/checks.py": (UNSEEN, "")})
+    blind = edited({"inside/checks.py": UNSEEN})
     assert blind.attack(READ, name, sandbox=field.sandbox(**changes)) is True, (
         "the attack fails anyway: it proves nothing"
     )
@@ -68,7 +68,7 @@ def test_a_secret_that_was_put_in_the_place_of_a_granted_directory_ends_the_star
     name = field.shown / field.secret.name
     with pytest.raises(SandboxError, match="secrets absent by any other name"):
         field.attack(READ, name, sandbox=sandbox)
-    blind = edited({"inside/checks.py": (UNSEEN, "")})
+    blind = edited({"inside/checks.py": UNSEEN})
     assert blind.attack(READ, name, sandbox=sandbox) is True
 
 
