@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import resource
 import statistics
@@ -60,9 +59,9 @@ WORKERS = 2
 def program(attempt: Attempt) -> str:
     """The canonical solution with its tests, as one program."""
     name = attempt.task.id.replace("/", "_")
-    tests = json.loads((EXAMPLE / "data" / "tests" / f"{name}.json").read_text())
+    tests = (EXAMPLE / "data" / "tests" / f"{name}.py").read_text()
     solution = (EXAMPLE / "data" / "reference" / f"{name}.py").read_text()
-    return f"{solution}\n{tests['test']}\ncheck({tests['entry_point']})\n"
+    return f"{tests}\n{solution}\ncheck({attempt.task.row['entry_point']})\n"
 
 
 def bare(directory: Path, attempt: Attempt) -> None:

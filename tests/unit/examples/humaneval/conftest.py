@@ -85,6 +85,7 @@ class Bench:
 
     root: Path
     judge: ModuleType
+    prepare: ModuleType
 
     @property
     def solution(self) -> Path:
@@ -92,11 +93,17 @@ class Bench:
 
     @property
     def tests(self) -> Path:
-        return self.root / "data" / "tests" / "Toy_0.json"
+        return self.root / "data" / "tests" / "Toy_0.py"
+
+    @property
+    def code(self) -> Path:
+        return self.tests.with_suffix(".py.code")
 
     def set_problem(self, *, prompt: str = PROMPT, test: str = TEST) -> None:
         self.tests.parent.mkdir(parents=True, exist_ok=True)
-        self.tests.write_text(json.dumps({"prompt": prompt, "test": test, "entry_point": "double"}))
+        text = self.prepare.tests_of({"prompt": prompt, "test": test, "entry_point": "double"})
+        self.tests.write_text(text)
+        self.code.write_bytes(self.prepare.compiled(text, self.tests.name))
 
     def score(self) -> dict[str, Any]:
         result = self.judge.score({"id": "Toy/0", "prompt": PROMPT, "entry_point": "double"}, None)
@@ -122,7 +129,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
         (root / "work").chmod(0o777)
         shutil.copy(EXAMPLE / "judge.py", root / "judge.py")
         monkeypatch.setenv("HERMIT_WORK", str(root / "work"))
-        made = Bench(root, load(root / "judge.py"))
+        made = Bench(root, load(root / "judge.py"), load(EXAMPLE / "prepare.py"))
         made.set_problem()
         yield made
 

@@ -122,11 +122,18 @@ def test_tests_that_never_call_the_solution_are_a_fault_of_the_judge(bench: Benc
 
 
 def test_a_judge_without_its_tests_says_which_file_is_missing(bench: Bench) -> None:
-    bench.tests.unlink()
+    bench.code.unlink()
     bench.solution.write_text(RIGHT)
     raised = in_a_fork(bench.score)["raised"]
     assert "FileNotFoundError" in raised
-    assert "Toy_0.json" in raised
+    assert "Toy_0.py.code" in raised
+
+
+def test_byte_code_for_this_interpreter_is_taken_and_that_of_another_is_not(bench: Bench) -> None:
+    bench.code.write_bytes(bench.prepare.compiled("def check(candidate):\n    assert candidate(2) == 5\n", "other"))
+    assert bench.verdict(RIGHT).outcome == "assertion"
+    bench.code.write_bytes(b"????" + bench.code.read_bytes()[4:])
+    assert bench.verdict(RIGHT).score == 1.0
 
 
 def test_a_judge_outside_a_judge_sandbox_says_which_variable_is_missing(

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import signal
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from .conftest import EXAMPLE, Bench, in_a_fork, load
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from .conftest import EXAMPLE, TEST, Bench, in_a_fork, load
 
 JUDGE = load(EXAMPLE / "judge.py")
 WRONG = "def double(value):\n    return 0\n"
@@ -178,8 +174,8 @@ def test_walking_the_stack_to_the_judge_finds_a_copy_that_changes_nothing(bench:
 
 
 def test_overwriting_the_tests_comes_too_late(bench: Bench) -> None:
-    easy = json.dumps({"prompt": "", "test": "def check(candidate):\n    candidate(2)\n", "entry_point": "double"})
-    assert_fails(bench, f"open({str(bench.tests)!r}, 'w').write({easy!r})\n" + WRONG, "assertion")
+    easy = bench.prepare.compiled("def check(candidate):\n    candidate(2)\n", "easy")
+    assert_fails(bench, f"open({str(bench.code)!r}, 'wb').write({easy!r})\n" + WRONG, "assertion")
 
 
 # The pipes
@@ -309,29 +305,28 @@ SEARCH = (
 )
 
 
-def mark_the_tests(path: Path) -> None:
+def mark_the_tests(bench: Bench) -> None:
     """Puts a mark into the tests that no memory but that of a finished fork has ever held."""
 
     def write() -> bool:
         mark = "".join(str(byte % 10) for byte in os.urandom(12))
-        problem = json.loads(path.read_text())
-        path.write_text(json.dumps({**problem, "test": problem["test"] + "# zqx" + mark + "\n"}))
+        bench.set_problem(test=f"{TEST}MARK = 'zqx{mark}'\n")
         return True
 
     assert in_a_fork(write) is True
 
 
 def test_a_solutions_memory_does_not_hold_the_tests(bench: Bench) -> None:
-    mark_the_tests(bench.tests)
+    mark_the_tests(bench)
     assert bench.verdict(SEARCH).outcome == "passed"
 
 
 def test_planted_failure_a_judge_that_reads_the_tests_first_shows_them(bench: Bench) -> None:
-    mark_the_tests(bench.tests)
+    mark_the_tests(bench)
     bench.solution.write_text(SEARCH)
 
     def read_first() -> dict[str, Any]:
-        held = bench.tests.read_text()
+        held = bench.code.read_bytes()
         return {**bench.score(), "held": len(held)}
 
     assert in_a_fork(read_first)["outcome"] == "assertion"

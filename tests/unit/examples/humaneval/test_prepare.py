@@ -5,10 +5,13 @@ import hashlib
 import json
 import os
 import subprocess
+import sys
 import zipfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from .conftest import EXAMPLE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,9 +66,30 @@ def test_tests_and_canonical_programs_lie_in_directories_of_their_own(
     prepare: ModuleType, wheel: Path, output: Path
 ) -> None:
     prepare.prepare(output, package=wheel)
-    assert len(list((output / "tests").iterdir())) == len(list((output / "reference").iterdir())) == 164
-    assert set(json.loads((output / "tests" / "HumanEval_3.json").read_text())) == {"prompt", "test", "entry_point"}
+    assert len(list((output / "tests").glob("*.py"))) == len(list((output / "reference").iterdir())) == 164
+    assert (output / "tests" / "HumanEval_3.py").read_text() == rows()[3]["test"]
     assert (output / "reference" / "HumanEval_3.py").read_text() == "def f3():\n    return 'canonical'\n"
+
+
+def test_tests_that_call_a_helper_of_the_prompt_come_with_the_prompt(prepare: ModuleType) -> None:
+    prompt = "def helper():\n    return 1\n\n\ndef answer():\n"
+    problem = {"prompt": prompt + "    pass\n", "entry_point": "answer"}
+    calling, without = "def check(f):\n    assert f() == helper()\n", "def check(answer):\n    assert answer() == 1\n"
+    assert prepare.tests_of({**problem, "test": calling}) == f"{problem['prompt']}\n{calling}"
+    assert prepare.tests_of({**problem, "test": without}) == without
+
+
+def test_another_interpreter_compiles_the_same_bytes_and_an_older_one_has_its_tests_written_anew(
+    prepare: ModuleType, wheel: Path, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare.prepare(output, package=wheel)
+    code = output / "tests" / "HumanEval_3.py.code"
+    program = "import sys; sys.path.insert(0, sys.argv[1]); import prepare\n"
+    program += "sys.stdout.buffer.write(prepare.compiled(open(sys.argv[2]).read(), 'HumanEval_3.py'))"
+    argv = [sys.executable, "-I", "-O", "-c", program, str(EXAMPLE), str(code.with_suffix(""))]
+    assert subprocess.run(argv, capture_output=True, check=True).stdout == code.read_bytes()
+    monkeypatch.setattr(prepare, "MAGIC_NUMBER", b"old\n")
+    assert prepare.is_current(output) is False
 
 
 def test_the_splits_name_all_problems_and_ten_of_them(prepare: ModuleType, wheel: Path, output: Path) -> None:
@@ -95,11 +119,11 @@ def test_a_second_call_changes_nothing_and_needs_no_package(
 def test_damaged_data_is_written_anew(prepare: ModuleType, wheel: Path, output: Path, damage: str) -> None:
     prepare.prepare(output, package=wheel)
     if damage == "change":
-        (output / "tests" / "HumanEval_5.json").write_text("{}")
+        (output / "tests" / "HumanEval_5.py").write_text("")
     elif damage == "remove":
         (output / "test.txt").unlink()
     elif damage == "add":
-        (output / "tests" / "HumanEval_164.json").write_text("{}")
+        (output / "tests" / "HumanEval_164.py").write_text("")
     else:
         (output / "manifest.json").write_text("[]")
     assert prepare.is_current(output) is False
