@@ -189,6 +189,12 @@ class Workspace:
         except (budget.TooMuch, OSError) as error:
             raise SandboxError(f"the logs of the call could not be copied: {error}", cause="collect") from None
 
+    def keep_trajectory(self, messages: list[Any]) -> None:
+        """Keeps what the agent says went to and fro, beside what it printed."""
+        path = self.bench.plan.paths.trajectory(*self.attempt.key)
+        whole = self.bench.redactor.value(messages, found=self.found, where=path.name)
+        write_atomically(path, json.dumps(whole, indent=1).encode("ascii") + b"\n")
+
     @contextlib.contextmanager
     def manifest(self) -> Iterator[BinaryIO]:
         """Where the manifest of what was collected is written: it holds names, and these may hold keys."""

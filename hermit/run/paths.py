@@ -37,6 +37,7 @@ class RunPaths:
             ├── redaction.jsonl           which keys were scrubbed where, where any were
             └── logs/<id>-<repeat>/       what the agent and the judge printed, where they printed anything
                 ├── agent.out agent.err judge.out judge.err
+                ├── trajectory.json       the messages the agent handed back, where it did
                 ├── agent-logs/           a copy of the agent's `.logs`, where it wrote any
                 └── collected.jsonl       what a separate judge got of the work: a line for each file, with its digest
 
@@ -85,6 +86,10 @@ class RunPaths:
     def agent_logs(self, task_id: str, repeat: int) -> Path:
         """The copy of what the agent of one attempt logged."""
         return self.logs(task_id, repeat) / "agent-logs"
+
+    def trajectory(self, task_id: str, repeat: int) -> Path:
+        """The messages the agent of one attempt handed back."""
+        return self.logs(task_id, repeat) / "trajectory.json"
 
     def manifest(self, task_id: str, repeat: int) -> Path:
         """What a separate judge got of one attempt's work."""

@@ -207,9 +207,12 @@ class Trial:
         if isinstance(value, Failure):
             return value
         try:
-            return codec.run_output(value)
+            output = codec.run_output(value)
         except TypeError as error:
             return Failure("result", str(error))
+        if output.messages:
+            self.workspace.keep_trajectory(output.messages)
+        return output
 
     def keep_logs(self) -> None:
         """A copy of the logs of the call, beside the results."""
