@@ -203,6 +203,7 @@ class Trial:
             hidden=plan.hidden,
             logs=str(self.workspace.logs),
             renamed=not host_reason(self.bench),
+            deadline=deadline(plan.config.agent.timeout_min),
         )
 
     def act(self, sandbox: Sandbox) -> RunOutput | Failure:
@@ -286,6 +287,14 @@ class Trial:
             return codec.judge_result(value)
         except (TypeError, ValueError) as error:
             return Failure("result", str(error))
+
+
+def deadline(timeout_min: float | None) -> task_role.Deadline | None:
+    """When a call that is started now is stopped; the host counts from the moment its sandbox is ready, a little later."""
+    if timeout_min is None:
+        return None
+    seconds = timeout_min * 60
+    return task_role.Deadline(time.time() + seconds, time.monotonic() + seconds)
 
 
 def failed(row: Row, failure: Failure, *, status: Status, phase: Phase) -> Row:
