@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from hermit import sandbox as sandboxes
 from hermit.bwrap import preflight
 from hermit.bwrap.launch import Bubblewrap
+from hermit.domain.attempt import Status
 from hermit.domain.sandbox import Enforce
 from hermit.errors import HermitError, PlaceError
 from hermit.roles import task as task_role
@@ -23,7 +24,6 @@ from hermit.run.doctor.finding import Finding, Level, slug, verdict
 from hermit.run.doctor.machine import probes as machine_probes
 from hermit.run.paths import RunPaths
 from hermit.run.plan import Attempt
-from hermit.run.report import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -133,7 +133,8 @@ def _probed(task_id: str, row: Row) -> Finding:
     name = f"task {task_id}"
     if row.status is Status.OK and row.judge is not None:
         return Finding(name, True, f"score {row.judge.score:g} in {row.wall_s:.1f} s", id="first_task")
-    words = f"{row.status.value} in the phase {row.phase}, {row.cause}: {row.error}"
+    phase = row.phase.value if row.phase else ""
+    words = f"{row.status.value} in the phase {phase}, {row.cause}: {row.error}"
     cures = {
         Status.AGENT_ERROR: "correct the agent, or what its sandbox is shown",
         Status.TIMEOUT: "raise agent.timeout_min",
