@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermit import sandbox as sandboxes
-from hermit.cli.reports import Reports
+from hermit.cli.ci import Reports
 from hermit.config.load import load
 from hermit.domain.attempt import Phase, Status
 from hermit.errors import HermitError, Interrupted
