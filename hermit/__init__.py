@@ -14,9 +14,20 @@ if TYPE_CHECKING:
     from hermit.domain.sandbox import Sandbox
     from hermit.domain.trial import JudgeResult, RunOutput
     from hermit.run.adapter_code import AdapterError, call_adapter
+    from hermit.run.session import Session
 
 __version__ = "0.1.0"
-__all__ = ["AdapterError", "Agent", "Bind", "JudgeResult", "RunOutput", "Sandbox", "__version__", "call_adapter"]
+__all__ = [
+    "AdapterError",
+    "Agent",
+    "Bind",
+    "JudgeResult",
+    "RunOutput",
+    "Sandbox",
+    "Session",
+    "__version__",
+    "call_adapter",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -28,6 +39,7 @@ def __getattr__(name: str) -> Any:
         "JudgeResult": "hermit.domain.trial",
         "RunOutput": "hermit.domain.trial",
         "Sandbox": "hermit.domain.sandbox",
+        "Session": "hermit.run.session",
         "call_adapter": "hermit.run.adapter_code",
     }
     if name not in homes:
