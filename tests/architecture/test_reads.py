@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 # The parts that hold, or get told of, what an agent, a judge or a learner made.
-HANDLING = ("handoff", "run", "roles", "agent")
+HANDLING = ("handoff", "run", "roles", "agent", "adapter")
 OPENING = {
     "os": {"open", "fdopen", "walk", "fwalk", "scandir", "listdir", "stat", "lstat", "readlink", "access", "truncate"},
     "os.path": {"exists", "lexists", "isfile", "isdir", "islink", "realpath", "getsize", "getmtime", "samefile"},
@@ -18,6 +18,17 @@ METHODS = {
 MODULES = ("shutil", "glob", "fnmatch", "tarfile", "zipfile")
 # Who opens something itself all the same, what, and why that is nothing an agent can have made: a module, or a call in one.
 OWN = {
+    "adapter/checkout.py:_replace os.open": "a new file of a run's checkout, made and never found",
+    "adapter/checkout.py:_replace open": "its descriptor",
+    "adapter/files.py:write os.open": "a new file of a copy, made and never found",
+    "adapter/files.py:write open": "its descriptor",
+    "adapter/git.py:writing os.open": "a file of the tree's own repository, which no sandbox shows",
+    "adapter/git.py:_clear glob": "the same: locks that a killed process left",
+    "adapter/git.py:_clear lstat": "the same",
+    "adapter/probe.py:undefined open": "inside, in a strict sandbox: the adapter's own code",
+    "adapter/templates/skills-and-tools/check.py": "inside, in a strict sandbox: a template's own check",
+    "adapter/tree.py:exists os.path.lexists": "the directory of a tree, which the config names",
+    "adapter/tree.py:_held os.open": "the directory that holds trees, which no sandbox shows",
     "agent/source.py:compiled open": "the agent's or the judge's file, which the config names",
     "agent/worker.py:_take open": "the descriptor of the job, inside",
     "handoff/archive.py:pack os.fdopen": "the descriptor of the job, inside",
