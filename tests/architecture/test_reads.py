@@ -19,7 +19,7 @@ MODULES = ("shutil", "glob", "fnmatch", "tarfile", "zipfile")
 # Who opens something itself all the same, what, and why that is nothing an agent can have made: a module, or a call in one.
 OWN = {
     "agent/source.py:compiled open": "the agent's or the judge's file, which the config names",
-    "agent/worker.py:_take open": "the descriptor of the job, inside",
+    "agent/worker.py:take open": "the descriptor of the job, inside",
     "handoff/archive.py:pack os.fdopen": "the descriptor of the job, inside",
     "handoff/freeze.py:freeze os.path.realpath": "the adapter by the name a person gave it, which may be a link",
     "handoff/freeze.py:_add_file os.fdopen": "a descriptor that was opened the one way",
@@ -30,6 +30,8 @@ OWN = {
     "handoff/scrub.py:_rewrite open": "its descriptor",
     "handoff/scrub.py:_scrub_entry open": "a descriptor that was opened the one way",
     "roles/secrets.py:refuse_hard_links os.path.realpath": "what the config names, before anything runs",
+    "handoff/scrub.py:_holds_key open": "a descriptor that was opened the one way",
+    "run/learner.py:_without_keys os.path.realpath": "what the config names, which may be a link",
     "run/adapter_code.py:call_adapter os.path.realpath": "inside, in the agent's own process: a file of its adapter",
     "run/bench.py:report open": "the run's own file, which no sandbox shows",
     "run/bench.py:scrub_shared os.path.realpath": "what the config names, which may be a link",
