@@ -26,6 +26,8 @@ _THREAD = threading.local()
 MOST_PAGES = 32
 LEAST_IN_ALL, MOST_IN_ALL = 128 * 1024, 6 * 1024 * 1024
 POINTER_BYTES = 8
+MOST_LAST_WORDS = 4096
+LAST_WORDS_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,32 @@ def capture(
             kill_group(child.pid)
             raise
     return Finished(tuple(argv), child.returncode, stdout, stderr)
+
+
+def logged(argv: Sequence[str], *, env: Mapping[str, str], cwd: str) -> tuple[int, str]:
+    """Runs a command to its end with this process's own output, and returns its code and the last line of its errors.
+
+    Raises:
+        OSError: It does not start.
+    """
+    child = subprocess.Popen(
+        list(argv), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=dict(env), cwd=cwd, start_new_session=True
+    )
+    said = bytearray()
+
+    def pass_on() -> None:
+        assert child.stderr is not None  # noqa: S101 - it is a pipe
+        while piece := os.read(child.stderr.fileno(), 1 << 16):
+            said.extend(piece)
+            del said[:-MOST_LAST_WORDS]
+            while piece:
+                piece = piece[os.write(2, piece) :]
+
+    reader = threading.Thread(target=pass_on, daemon=True)
+    reader.start()
+    code = child.wait()
+    reader.join(timeout=LAST_WORDS_S)  # a process it left behind may hold the pipe
+    return code, Finished(tuple(argv), code, b"", bytes(said)).last_words
 
 
 def attached(argv: Sequence[str]) -> int:
