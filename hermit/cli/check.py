@@ -13,9 +13,10 @@ from hermit.cli.eval import JsonOption, Overrides
 from hermit.config.load import load
 from hermit.domain import hide
 from hermit.errors import ExitCode
+from hermit.run import baselines, place
 from hermit.run import check as checks
-from hermit.run import place
 from hermit.run import plan as plans
+from hermit.run.doctor import history
 from hermit.run.doctor.finding import Finding, Level, verdict
 
 HELP = """Say whether this machine, and a config, are fit to run.
@@ -23,7 +24,8 @@ HELP = """Say whether this machine, and a config, are fit to run.
 Without a config it starts a real sandbox and tries to break out of it, and looks at each thing by itself that a sandbox
 is made of. It ends with 0 where sandboxes start, 6 where only a run with `sandbox.enforce: best_effort` would go on,
 unconfined, and 3 where nothing runs. With a config it also validates the config, the data
-and the paths, and makes one attempt at the first task.
+and the paths, looks for git histories that agents are shown, and makes one attempt at the first task. Where the config
+names a reference and an empty agent (`check.reference`, `check.empty`), the first must pass and the second fail.
 
 \b
 Examples:
@@ -45,6 +47,7 @@ def command(
     """Runs the command and returns its exit code."""
     variables = environ.snapshot()
     plan = None
+    tried: tuple[baselines.Baseline, ...] = ()
     if config is not None:
         file = config.absolute()
         loaded = load(file, tuple(overrides or ()), environ=variables)
@@ -55,6 +58,7 @@ def command(
             splits=("train", "test"),
             inherited=variables.get(hide.VARIABLE, ""),
         )
+        tried = baselines.planned(plan, inherited=variables.get(hide.VARIABLE, ""))
     elif overrides:
         raise typer.BadParameter("settings need a --config that they replace settings of")
     findings = list(checks.machine(variables))
@@ -64,8 +68,10 @@ def command(
         if checks.goes_on(findings, plan.config):
             where = place.here(plan.config)
             findings += checks.hidden(plan, where)
+            findings += history.findings(plan.config, where)
             if not no_probe and checks.goes_on(findings, plan.config):
                 findings.append(checks.probe(plan, where))
+                findings += [found for baseline in tried for found in baselines.tried(baseline, where)]
     level = verdict(findings)
     if level is Level.BEST_EFFORT and plan is not None and not checks.goes_on(findings, plan.config):
         level = Level.UNFIT  # the config requires what cannot be had here

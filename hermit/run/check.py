@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import platform
-import re
 import sys
 import tempfile
 from dataclasses import replace
@@ -19,7 +18,7 @@ from hermit.domain.sandbox import Enforce
 from hermit.errors import HermitError, PlaceError
 from hermit.roles import task as task_role
 from hermit.run import bench, place, trial
-from hermit.run.doctor import attempts, bubblewrap, container, engine, kernel
+from hermit.run.doctor import attempts, bubblewrap, container, engine, kernel, publishers
 from hermit.run.doctor.finding import Finding, Level, slug, verdict
 from hermit.run.doctor.machine import probes as machine_probes
 from hermit.run.paths import RunPaths
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from hermit.run.report import Row
     from hermit.sandbox import Place
 
-# Labels of hosts where anybody publishes code and data: a benchmark's own repository may be among it.
-PUBLISHERS = frozenset({"bitbucket", "github", "githubusercontent", "gitlab", "huggingface", "kaggle"})
 PACKAGES = ("numpy", "pandas", "scipy", "torch")
 
 
@@ -106,14 +103,18 @@ def hidden(plan: EvalPlan, where: Place) -> list[Finding]:
 
 
 def published(config: RunConfig) -> list[Finding]:
-    """Which of the hosts that an agent reaches publish code and data; none where it reaches no such host."""
+    """Which of the hosts that an agent reaches publish code and data, and of what kind; none where it reaches none."""
     hosts = config.environment.allowed_hosts
-    named = [host for host in hosts if PUBLISHERS & set(re.split(r"[.:]", host.lower()))]
+    named = {host: kind for host in hosts if (kind := publishers.kind_of(host))}
     if not named and config.environment.network != "public":
         return []
+    kinds = [
+        f"{kind} ({publishers.REASONS[kind]}): {', '.join(host for host in named if named[host] == kind)}"
+        for kind in dict.fromkeys(named.values())
+    ]
     found = f"{', '.join(named) or 'a public network'} may hold the benchmark itself, with its answers"
     cure = "leave it out of environment.allowed_hosts, or look through the proxy's decisions beside the records"
-    return [Finding("answers out of reach", False, found, cure, needed=False)]
+    return [Finding("answers out of reach", False, "; ".join((found, *kinds)), cure, needed=False)]
 
 
 def probe(plan: EvalPlan, where: Place) -> Finding:

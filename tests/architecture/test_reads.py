@@ -18,6 +18,7 @@ METHODS = {
 MODULES = ("shutil", "glob", "fnmatch", "tarfile", "zipfile")
 # Who opens something itself all the same, what, and why that is nothing an agent can have made: a module, or a call in one.
 OWN = {
+    "agent/solution.py": "inside, as an agent: the solutions that the config names and its own empty work directory",
     "agent/source.py:compiled open": "the agent's or the judge's file, which the config names",
     "agent/worker.py:_take open": "the descriptor of the job, inside",
     "handoff/archive.py:pack os.fdopen": "the descriptor of the job, inside",

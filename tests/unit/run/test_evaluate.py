@@ -310,7 +310,7 @@ def test_a_full_disk_is_a_row_with_its_name_and_the_other_attempts_are_kept(
     ],
 )
 def test_a_call_of_the_machine_that_fails_is_ours_told_by_its_phase_and_ends_no_run(
-    run: Any, monkeypatch: pytest.MonkeyPatch, number: int, step: str, phase: str, cause: str
+    run: Any, monkeypatch: pytest.MonkeyPatch, number: int, step: str, *, phase: str, cause: str
 ) -> None:
     def fail(*_: Any) -> None:
         raise OSError(number, os.strerror(number))
