@@ -99,7 +99,8 @@ class ProgressView:
             self._console.print(failure_line(progress.row), markup=False)
         done, tally = progress.tally.attempts, progress.tally
         mean = "-" if tally.mean is None else f"{tally.mean:.3f}"
-        words = f"mean {mean}, {tally.errors} errors"
+        ours = f", {tally.sandbox_errors} without a score" if tally.sandbox_errors else ""
+        words = f"mean {mean}, {tally.errors} errors{ours}"
         if self._bar is not None:
             self._bar.update(self._task, total=progress.total, completed=done, description=words)
             return

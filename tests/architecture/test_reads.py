@@ -29,6 +29,7 @@ OWN = {
     "adapter/templates/skills-and-tools/check.py": "inside, in a strict sandbox: a template's own check",
     "adapter/tree.py:exists os.path.lexists": "the directory of a tree, which the config names",
     "adapter/tree.py:_held os.open": "the directory that holds trees, which no sandbox shows",
+    "agent/solution.py": "inside, as an agent: the solutions that the config names and its own empty work directory",
     "agent/source.py:compiled open": "the agent's or the judge's file, which the config names",
     "agent/worker.py:take open": "the descriptor of the job, inside",
     "handoff/archive.py:pack os.fdopen": "the descriptor of the job, inside",
