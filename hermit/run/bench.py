@@ -189,6 +189,14 @@ class Workspace:
         except (budget.TooMuch, OSError) as error:
             raise SandboxError(f"the logs of the call could not be copied: {error}", cause="collect") from None
 
+    def keep_messages(self, messages: list[Any]) -> None:
+        """Keeps the trajectory of the call, from which the keys have been taken; one of an earlier try is removed."""
+        path = self.bench.plan.paths.messages(*self.attempt.key)
+        if messages:
+            write_atomically(path, b"".join(json.dumps(message).encode("ascii") + b"\n" for message in messages))
+        else:
+            path.unlink(missing_ok=True)
+
     @contextlib.contextmanager
     def manifest(self) -> Iterator[BinaryIO]:
         """Where the manifest of what was collected is written: it holds names, and these may hold keys."""

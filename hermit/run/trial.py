@@ -76,6 +76,7 @@ def _tried(bench: Bench, attempt: Attempt, records: list[str]) -> tuple[Row, boo
             row, again = _ended(trial, row)
             records.extend(workspace.records)
             row = without_keys(replace(row, alone=trial.alone, left=trial.left), bench.redactor, workspace.found)
+            workspace.keep_messages(row.output.messages if row.output else [])
             workspace.report_scrubbed()
             return row, again
     except OSError as error:  # there was no room for the workspace itself
