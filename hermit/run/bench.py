@@ -191,11 +191,13 @@ class Workspace:
         except (budget.TooMuch, OSError) as error:
             raise SandboxError(f"the logs of the call could not be copied: {error}", cause="collect") from None
 
-    def keep_trajectory(self, messages: list[Any]) -> None:
-        """Keeps what the agent says went to and fro, beside what it printed."""
-        path = self.bench.plan.paths.trajectory(*self.attempt.key)
-        whole = self.bench.redactor.value(messages, found=self.found, where=path.name)
-        write_atomically(path, json.dumps(whole, indent=1).encode("ascii") + b"\n")
+    def keep_messages(self, messages: list[Any]) -> None:
+        """Keeps the trajectory of the call, from which the keys have been taken; one of an earlier try is removed."""
+        path = self.bench.plan.paths.messages(*self.attempt.key)
+        if messages:
+            write_atomically(path, b"".join(json.dumps(message).encode("ascii") + b"\n" for message in messages))
+        else:
+            path.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def manifest(self) -> Iterator[BinaryIO]:

@@ -35,9 +35,10 @@ class RunPaths:
             ├── results.jsonl             a line for each attempt, as they end
             ├── summary.json              what they come to
             ├── redaction.jsonl           which keys were scrubbed where, where any were
+            ├── report.html               the page of `hermit report`, where it was asked for
             └── logs/<id>-<repeat>/       what the agent and the judge printed, where they printed anything
                 ├── agent.out agent.err judge.out judge.err
-                ├── trajectory.json       the messages the agent handed back, where it did
+                ├── messages.jsonl        the agent's trajectory, a line for each message, where it handed any back
                 ├── agent-logs/           a copy of the agent's `.logs`, where it wrote any
                 └── collected.jsonl       what a separate judge got of the work: a line for each file, with its digest
 
@@ -79,17 +80,22 @@ class RunPaths:
         """What was scrubbed from what each attempt left: counts, never values."""
         return self.evaluation / "redaction.jsonl"
 
+    @property
+    def page(self) -> Path:
+        """The page that shows the evaluation."""
+        return self.evaluation / "report.html"
+
     def logs(self, task_id: str, repeat: int) -> Path:
         """What one attempt printed."""
         return self.evaluation / "logs" / f"{file_name(task_id)}-{repeat}"
 
+    def messages(self, task_id: str, repeat: int) -> Path:
+        """The trajectory of one attempt."""
+        return self.logs(task_id, repeat) / "messages.jsonl"
+
     def agent_logs(self, task_id: str, repeat: int) -> Path:
         """The copy of what the agent of one attempt logged."""
         return self.logs(task_id, repeat) / "agent-logs"
-
-    def trajectory(self, task_id: str, repeat: int) -> Path:
-        """The messages the agent of one attempt handed back."""
-        return self.logs(task_id, repeat) / "trajectory.json"
 
     def manifest(self, task_id: str, repeat: int) -> Path:
         """What a separate judge got of one attempt's work."""
