@@ -60,7 +60,7 @@ def command(
     findings = list(checks.machine(variables))
     if plan is not None:
         findings.append(Finding("config", True, f"{len(plan.tasks)} tasks, {len(plan.secrets)} secrets"))
-        findings += checks.published(plan.config)
+        findings += [*checks.published(plan.config), *checks.memory(plan.config)]
         if checks.goes_on(findings, plan.config):
             where = place.here(plan.config)
             findings += checks.hidden(plan, where)
