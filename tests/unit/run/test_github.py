@@ -11,7 +11,8 @@ from markdown_it import MarkdownIt
 
 from hermit.domain.trial import JudgeResult
 from hermit.run import github
-from hermit.run.report import Results, Row, Status, Tally
+from hermit.run.report import Row, Status, Tally
+from hermit.run.results import Results
 
 if TYPE_CHECKING:
     from pathlib import Path

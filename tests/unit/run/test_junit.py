@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hermit.domain.trial import JudgeResult
 from hermit.errors import ConfigError
 from hermit.run import junit
-from hermit.run.report import Results, Row, Status
+from hermit.run.report import Row, Status
+from hermit.run.results import Results
 
 if TYPE_CHECKING:
     from pathlib import Path

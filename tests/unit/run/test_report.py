@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from hermit.domain.trial import JudgeResult, RunOutput
 from hermit.errors import ConfigError
-from hermit.run.report import Results, Row, Status, Tally, resume
+from hermit.run.report import Row, Status, Tally, resume
+from hermit.run.results import Results
 
 if TYPE_CHECKING:
     from pathlib import Path
