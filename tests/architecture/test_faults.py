@@ -17,9 +17,11 @@ FAULTS = {
     "D": (2, 3, 4),
     "E": (1, 2, 3, 5, 6),
     "G": (1, 2, 3, 5, 6, 7, 9),
+    "H": (1, 2, 3, 6, 8),  # 7: an agent that is not told its deadline
     "I": (1, 2, 3, 6, 7, 8),
     "J": (1, 3, 4, 5, 6, 7),
     "K": (1,),
+    "N": (1, 3, 5, 6),
 }
 ROW = re.compile(r"^\| ([A-Z]\d+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
