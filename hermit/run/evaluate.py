@@ -83,6 +83,7 @@ def evaluate(
         finally:
             summary = tally.summary(
                 adapter=plan.paths.selector,
+                commit=plan.adapter.commit,
                 tasks=len(plan.tasks),
                 repeats=plan.config.eval.repeats,
                 wall_s=earlier_s + time.monotonic() - began,

@@ -163,11 +163,11 @@ class Tally:
         """How many attempts we broke."""
         return self.statuses[Status.SANDBOX_ERROR.value]
 
-    def summary(self, *, adapter: str, tasks: int, repeats: int, wall_s: float) -> dict[str, Any]:
+    def summary(self, *, adapter: str, commit: str | None, tasks: int, repeats: int, wall_s: float) -> dict[str, Any]:
         """The document of ``summary.json``."""
         return {
             "adapter": adapter,
-            "commit": None,
+            "commit": commit,
             "tasks": tasks,
             "repeats": repeats,
             "mean_score": self.mean,

@@ -20,6 +20,7 @@ FAULTS = {
     "I": (1, 2, 3, 6, 7, 8),
     "J": (1, 3, 4, 5, 6, 7),
     "K": (1,),
+    "N": (1, 3, 5, 6),
 }
 ROW = re.compile(r"^\| ([A-Z]\d+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")

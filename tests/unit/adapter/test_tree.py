@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from hermit.adapter import git, names, objects, template, tree
 from hermit.adapter.files import File, Files
+from hermit.adapter.objects import Commit
 from hermit.adapter.tree import ROOT_WHEN, Tree
 from hermit.errors import ConfigError, HermitError
 
@@ -382,3 +383,18 @@ def test_a_process_that_was_killed_leaves_a_tree_that_goes_on(
         assert made.version(tip).files.get("ADAPTER.md") == b"%d" % (steps - 1)
     assert commit(made, small.files, step=5000).commit == made.tip("one")
     plain(made, "fsck", "--full")
+
+
+def test_a_directory_that_git_would_not_write_is_not_read(made: Tree, tmp_path: Path) -> None:
+    """Two files of one name, of which some programs take the first and some the last."""
+    store = ["git", f"--git-dir={made.directory}", "hash-object", "-w", "--literally", "--stdin", "-t"]
+    ids = [
+        subprocess.run([*store, "blob"], input=data, capture_output=True, check=True).stdout.decode().strip()
+        for data in (b"one", b"two")
+    ]
+    rows = b"".join(b"100644 a\0" + bytes.fromhex(each) for each in ids)
+    directory = subprocess.run([*store, "tree"], input=rows, capture_output=True, check=True).stdout.decode().strip()
+    words = Commit(directory, (), 1, "x\n").encoded()
+    commit_id = subprocess.run([*store, "commit"], input=words, capture_output=True, check=True).stdout.decode().strip()
+    with pytest.raises(HermitError, match="not those it was made of"):
+        made.version(commit_id)

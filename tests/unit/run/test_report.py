@@ -64,7 +64,7 @@ def test_an_attempt_that_a_sandbox_broke_has_no_score_and_is_left_out_of_the_mea
 
 
 def test_a_run_in_which_every_sandbox_broke_has_no_mean() -> None:
-    found = tally(BROKEN).summary(adapter="none", tasks=1, repeats=1, wall_s=1.0)
+    found = tally(BROKEN).summary(adapter="none", commit=None, tasks=1, repeats=1, wall_s=1.0)
     assert (found["mean_score"], found["solved_once"], found["errors"]) == (None, 0, 1)
     json.dumps(found, allow_nan=False)
 
@@ -76,7 +76,7 @@ def test_the_summary_counts_tasks_attempts_cost_and_errors() -> None:
         row("b", 0.5, output=RunOutput()),
         row("b", None, repeat=1, status=Status.TIMEOUT),
     ]
-    assert tally(*rows).summary(adapter="none", tasks=2, repeats=2, wall_s=1.23456) == {
+    assert tally(*rows).summary(adapter="none", commit=None, tasks=2, repeats=2, wall_s=1.23456) == {
         "adapter": "none",
         "commit": None,
         "tasks": 2,
@@ -97,7 +97,7 @@ def test_the_summary_counts_tasks_attempts_cost_and_errors() -> None:
 
 
 def test_a_run_that_was_given_up_is_not_complete() -> None:
-    assert not tally(row("a")).summary(adapter="none", tasks=2, repeats=1, wall_s=0)["complete"]
+    assert not tally(row("a")).summary(adapter="none", commit=None, tasks=2, repeats=1, wall_s=0)["complete"]
 
 
 def test_attempts_without_a_sandbox_are_counted() -> None:
