@@ -100,11 +100,11 @@ def tree_directory(config: RunConfig) -> str:
         ConfigError: The config names neither a tree nor a template, or the template is not here.
     """
     if config.trainer.tree_dir is not None:
-        return str(config.trainer.tree_dir)
+        return os.path.realpath(config.trainer.tree_dir)  # a person may have put it elsewhere, with a link
     if config.template is None:
         cure = "set `template` or `trainer.tree_dir`"
         raise ConfigError("the config names neither a template nor a tree", where="template", cure=cure)
-    return str(config.trainer.output_dir / TREES / templates.named(config.template).manifest.template.id)
+    return os.path.realpath(config.trainer.output_dir / TREES / templates.named(config.template).manifest.template.id)
 
 
 def _root(config: RunConfig) -> Chosen:

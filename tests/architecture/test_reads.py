@@ -27,6 +27,7 @@ OWN = {
     "adapter/git.py:_clear lstat": "the same",
     "adapter/probe.py:undefined open": "inside, in a strict sandbox: the adapter's own code",
     "adapter/templates/skills-and-tools/check.py": "inside, in a strict sandbox: a template's own check",
+    "adapter/template.py:named os.path.realpath": "a template by the name a person gave it, which may be a link",
     "adapter/tree.py:is_there os.path.lexists": "the directory of a tree, which the config names",
     "adapter/tree.py:_held os.open": "the directory that holds trees, which no sandbox shows",
     "agent/source.py:compiled open": "the agent's or the judge's file, which the config names",
@@ -68,6 +69,7 @@ OWN = {
     "run/tools.py": "a declared tool and what lies beside it, which the config or a template names",
     "run/trial.py:keep_logs os.listdir": "a directory that was made for this call; nothing in it is opened",
     "run/versions.py:chosen is_dir": "the adapter by the name a person gave it",
+    "run/versions.py:tree_directory os.path.realpath": "the directory of a tree, which the config names and may be a link",
     "run/versions.py:_directory is_dir": "the same",
     "run/versions.py:_directory resolve": "the same",
 }
