@@ -119,6 +119,7 @@ class Evaluation:
         plan = self.plan
         summary = self.tally.summary(
             adapter=plan.paths.selector,
+            commit=plan.adapter.commit,
             tasks=len(plan.tasks),
             repeats=plan.config.eval.repeats,
             wall_s=self.earlier_s + time.monotonic() - self.began,

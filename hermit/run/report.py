@@ -225,11 +225,11 @@ class Tally:
             counts[side.value] += self.statuses[status.value]
         return counts
 
-    def summary(self, *, adapter: str, tasks: int, repeats: int, wall_s: float) -> dict[str, Any]:
+    def summary(self, *, adapter: str, commit: str | None, tasks: int, repeats: int, wall_s: float) -> dict[str, Any]:
         """The document of ``summary.json``."""
         return {
             "adapter": adapter,
-            "commit": None,
+            "commit": commit,
             "tasks": tasks,
             "repeats": repeats,
             "mean_score": self.mean,

@@ -27,7 +27,8 @@ OWN = {
     "adapter/git.py:_clear lstat": "the same",
     "adapter/probe.py:undefined open": "inside, in a strict sandbox: the adapter's own code",
     "adapter/templates/skills-and-tools/check.py": "inside, in a strict sandbox: a template's own check",
-    "adapter/tree.py:exists os.path.lexists": "the directory of a tree, which the config names",
+    "adapter/template.py:named os.path.realpath": "a template by the name a person gave it, which may be a link",
+    "adapter/tree.py:is_there os.path.lexists": "the directory of a tree, which the config names",
     "adapter/tree.py:_held os.open": "the directory that holds trees, which no sandbox shows",
     "agent/solution.py": "inside, as an agent: the solutions that the config names and its own empty work directory",
     "agent/source.py:compiled open": "the agent's or the judge's file, which the config names",
@@ -65,8 +66,6 @@ OWN = {
     "run/paths.py": "the run's own files and directories, which no sandbox shows",
     "run/place.py:inside_image os.path.exists": "a file of the image",
     "run/place.py:in_image read_text": "the run's config",
-    "run/plan.py:_adapter is_dir": "the adapter by the name a person gave it",
-    "run/plan.py:_adapter resolve": "the same",
     "run/plan.py:_digest is_dir": "what the config names, before anything runs",
     "run/plan.py:_digest open": "the same",
     "run/reading/load.py:opened os.fdopen": "a descriptor that was opened the one way",
@@ -80,6 +79,10 @@ OWN = {
     "run/results.py": "the run's own results, which no sandbox shows",
     "run/tools.py": "a declared tool and what lies beside it, which the config or a template names",
     "run/trial.py:keep_logs os.listdir": "a directory that was made for this call; nothing in it is opened",
+    "run/versions.py:chosen is_dir": "the adapter by the name a person gave it",
+    "run/versions.py:tree_directory os.path.realpath": "the directory of a tree, which the config names and may be a link",
+    "run/versions.py:_directory is_dir": "the same",
+    "run/versions.py:_directory resolve": "the same",
 }
 
 
