@@ -47,9 +47,21 @@ class Finished:
 
 
 def capture(
-    argv: Sequence[str], *, timeout_s: float, env: Mapping[str, str] | None = None, stdin: bytes = b""
+    argv: Sequence[str],
+    *,
+    timeout_s: float,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    pass_fds: Sequence[int] = (),
 ) -> Finished:
     """Runs one short host command to its end and keeps what it writes.
+
+    Args:
+        argv: The command.
+        timeout_s: Seconds it may take.
+        env: Its variables; this process's own unless given.
+        stdin: Its standard input.
+        pass_fds: Descriptors it holds too: what they lock stays locked as long as it lives, even where this process dies.
 
     Raises:
         FileNotFoundError: The program does not exist.
@@ -61,6 +73,7 @@ def capture(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=dict(env) if env is not None else None,
+        pass_fds=tuple(pass_fds),
         start_new_session=True,
     )
     with child:

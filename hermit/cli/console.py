@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
+import os
+import sys
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from rich.console import Console
 from rich.markup import escape
@@ -13,17 +17,21 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from hermit import environ
+from hermit.domain.attempt import Status
+from hermit.errors import ExitCode, HermitError
 from hermit.run.doctor.finding import Level
-from hermit.run.report import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from hermit.adapter.spec import Check
     from hermit.run import evaluate
     from hermit.run.doctor.finding import Finding
     from hermit.run.report import Row
 
 LINE_EVERY_S = 2.0
+# What a stream says whose reader has left, or whose terminal was closed.
+GONE = (errno.EPIPE, errno.EIO, None)
 MARKS = {
     Level.FIT: "[green]ok[/]",
     Level.WITHOUT: "[yellow]without[/]",
@@ -37,14 +45,78 @@ VERDICTS = {
 }
 
 
+class Stream(Console):
+    """A console whose reader may leave: that is the caller's to answer, and no reason to end the process."""
+
+    def on_broken_pipe(self) -> None:
+        """Says so, instead of leaving with 1."""
+        raise BrokenPipeError
+
+
 def err() -> Console:
     """Standard error, where progress and refusals go."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return Stream(stderr=True, highlight=False, soft_wrap=True)
 
 
 def out() -> Console:
     """Standard output, where results go."""
-    return Console(highlight=False, soft_wrap=True)
+    return Stream(highlight=False, soft_wrap=True)
+
+
+def say(words: str) -> None:
+    """A line on standard error, if anybody reads it."""
+    with heard_or_not():
+        err().print(words, markup=False)
+
+
+@contextlib.contextmanager
+def heard_or_not(*, matters: bool = False) -> Iterator[None]:
+    """Where the reader or the terminal has gone, what is done goes on in silence.
+
+    Args:
+        matters: Whether this is what the command was asked for: it may be unwanted, but not lost.
+
+    Raises:
+        HermitError: Somebody is there, and cannot take what matters.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as error:
+        silence()
+        if matters and error.errno not in GONE:
+            cure = "make room where the output goes; the results are kept, and the same command prints them again"
+            raise HermitError(f"this could not be written: {error.strerror}", where="the output", cure=cure) from None
+
+
+def silence() -> None:
+    """Drops what is written to standard streams that nobody reads any more, so that the end of this process says nothing."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(nothing, stream.fileno())
+    os.close(nothing)
+
+
+def fill_streams() -> None:
+    """Opens nothing in place of each standard stream that the caller closed, before anything else takes its number."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
+
+
+def leave() -> NoReturn:
+    """Ends this process where it stands, with a last word: its sandboxes and containers end with it."""
+    shown = b"\x1b[?25h" if os.isatty(2) else b""  # the progress bar had hidden the cursor
+    words = b"\nhermit: ended at once; every finished attempt is kept\n  -> run the same command to go on\n"
+    with contextlib.suppress(OSError):
+        os.write(2, shown + words)
+    os._exit(ExitCode.INTERRUPTED)
 
 
 def without_keys(words: str) -> str:
@@ -82,23 +154,33 @@ class ProgressView:
             self._task = self._bar.add_task("", total=None)
 
     def __enter__(self) -> Self:
-        if self._bar is not None:
-            self._bar.start()
+        with heard_or_not():
+            if self._bar is not None:
+                self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        with heard_or_not():
+            if self._bar is not None:
+                self._bar.stop()
 
     def __call__(self, progress: evaluate.Progress) -> None:
         """Takes the next state."""
+        with heard_or_not():
+            self._show(progress)
+
+    def _show(self, progress: evaluate.Progress) -> None:
+        if progress.note:
+            self._console.print(progress.note, markup=False)
+            return
         if progress.row is None and progress.resumed:
             self._console.print(f"{progress.resumed} of {progress.total} attempts were made before; going on")
         if progress.row is not None and progress.row.status is not Status.OK:
             self._console.print(failure_line(progress.row), markup=False)
         done, tally = progress.tally.attempts, progress.tally
         mean = "-" if tally.mean is None else f"{tally.mean:.3f}"
-        words = f"mean {mean}, {tally.errors} errors"
+        ours = f", {tally.sandbox_errors} without a score" if tally.sandbox_errors else ""
+        words = f"mean {mean}, {tally.errors} errors{ours}"
         if self._bar is not None:
             self._bar.update(self._task, total=progress.total, completed=done, description=words)
             return
@@ -113,35 +195,72 @@ class ProgressView:
 def failure_line(row: Row) -> str:
     """One failed attempt on one line."""
     words = (row.error or "").splitlines()
-    line = f"{row.status.value} {row.id} ({row.phase}, {row.cause}): {words[0][:200] if words else ''}"
+    where = f"{row.phase.value if row.phase else ''}, {row.cause}"
+    line = f"{row.status.value} {row.id} ({where}): {words[0][:200] if words else ''}"
     # The words are the agent's: what would move a cursor or break the line is spelled out, and so is the mark by which
     # GitHub Actions finds a command anywhere in a line.
     plain = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
     return plain.replace("##[", r"##\[")
 
 
+def problem_lines(check: Check) -> Iterator[str]:
+    """What a check of an adapter found, a line each; the names are a learner's, and may hold anything."""
+    for problem in check.problems:
+        line = (
+            f"{check.number}  {problem.path}: {problem.reason}" if problem.path else f"{check.number}  {problem.reason}"
+        )
+        yield "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
+    if check.more:
+        yield f"{check.number}  {check.more} more"
+
+
 def print_summary(summary: dict[str, Any], *, where: str) -> None:
     """What an evaluation came to, for a person: a line for each fact, however long."""
-    mean = summary["mean_score"]
     rows = [
         ("adapter", summary["adapter"]),
         ("tasks", f"{summary['tasks']}, {summary['repeats']} attempt(s) each"),
-        ("mean score", "none" if mean is None else f"{mean:.4f}"),
+        ("mean score", _mean(summary)),
         ("solved once", str(summary["solved_once"])),
         ("errors", _errors(summary)),
+        *(("broken", words) for words in _broken(summary)),
+        ("confined", _confined(summary["confinement"])),
         ("cost", _cost(summary)),
         ("time", f"{summary['wall_s']:.1f} s"),
         ("results", where),
     ]
     if summary["unconfined"]:
-        rows.insert(5, ("unconfined", f"{summary['unconfined']} attempts ran without a sandbox"))
+        where_to = [name for name, _ in rows].index("confined")
+        rows.insert(where_to, ("unconfined", f"{summary['unconfined']} attempts ran without a sandbox"))
     for name, value in rows:
         out().print(f"[bold]{name:<12}[/] {escape(value)}")
 
 
+def _mean(summary: dict[str, Any]) -> str:
+    if summary["mean_score"] is None:
+        return "none"
+    around = summary["mean_interval"]
+    words = f", 95 % interval {around['low']:.4f} to {around['high']:.4f}" if around else ""
+    return f"{summary['mean_score']:.4f}{words}"
+
+
 def _errors(summary: dict[str, Any]) -> str:
     kinds = [f"{count} {name}" for name, count in summary["statuses"].items() if count and name != "ok"]
-    return f"{summary['errors']} ({', '.join(kinds)})" if kinds else "0"
+    whose = [f"{count} of the {side}" for side, count in summary["failed_by"].items() if count]
+    return f"{summary['errors']} ({', '.join(kinds)}): {', '.join(whose)}" if kinds else "0"
+
+
+def _broken(summary: dict[str, Any]) -> list[str]:
+    """A line for each way in which the infrastructure failed: these attempts have no score."""
+    ours = [each for each in summary["failures"] if each["status"] == Status.SANDBOX_ERROR.value]
+    return [f"{each['attempts']} without a score: {each['phase']}, {each['cause']}" for each in ours]
+
+
+def _confined(seen: dict[str, Any]) -> str:
+    scored, proven = seen["scored"], seen["proven"]
+    which = "every scored attempt" if seen["every"] else f"{proven} of {scored} scored attempts"
+    backends = ", ".join(sorted(seen["backends"])) or "nothing"
+    checks = f"{seen['passed']} of {seen['checks']} checks passed"
+    return f"{which}; {seen['starts']} starts of {backends}, {checks}, {seen['records']} records"
 
 
 def _cost(summary: dict[str, Any]) -> str:

@@ -151,12 +151,10 @@ def read_mapping(path: Path) -> Placed:
     return Placed(root.value, at(1))
 
 
-def refusal(
-    problems: list[Problem],
-    *,
-    where: str,
-    cure: str = "correct it; `hermit config schema` prints every key with its type and default",
-) -> ConfigError:
+SCHEMA_CURE = "correct it; `hermit config schema` prints every key with its type and default"
+
+
+def refusal(problems: list[Problem], *, where: str, cure: str = SCHEMA_CURE) -> ConfigError:
     """One error for everything that is wrong, a line each, in the order of the places."""
     ordered = sorted(problems)
     if len(ordered) == 1:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import platform
-import re
 import sys
 import tempfile
 from dataclasses import replace
@@ -14,28 +13,27 @@ from typing import TYPE_CHECKING
 from hermit import sandbox as sandboxes
 from hermit.bwrap import preflight
 from hermit.bwrap.launch import Bubblewrap
+from hermit.domain.attempt import Status
 from hermit.domain.sandbox import Enforce
 from hermit.errors import HermitError, PlaceError
 from hermit.roles import task as task_role
-from hermit.run import bench, place, trial
-from hermit.run.doctor import attempts, bubblewrap, container, engine, kernel
+from hermit.run import baselines, bench, capacity, place, trial
+from hermit.run.doctor import attempts, bubblewrap, container, engine, history, kernel, publishers
 from hermit.run.doctor.finding import Finding, Level, slug, verdict
 from hermit.run.doctor.machine import probes as machine_probes
 from hermit.run.paths import RunPaths
 from hermit.run.plan import Attempt
-from hermit.run.report import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from hermit.config.schema import RunConfig
     from hermit.domain.record import Record
+    from hermit.run.place import Choice, InImage
     from hermit.run.plan import EvalPlan
     from hermit.run.report import Row
     from hermit.sandbox import Place
 
-# Labels of hosts where anybody publishes code and data: a benchmark's own repository may be among it.
-PUBLISHERS = frozenset({"bitbucket", "github", "githubusercontent", "gitlab", "huggingface", "kaggle"})
 PACKAGES = ("numpy", "pandas", "scipy", "torch")
 
 
@@ -94,6 +92,41 @@ def goes_on(findings: Iterable[Finding], config: RunConfig) -> bool:
     return level is Level.FIT or (level is Level.BEST_EFFORT and allowed)
 
 
+def beside(findings: Iterable[Finding]) -> list[Finding]:
+    """The same findings of a machine beside whose sandboxes a run has others, in an image."""
+    return [replace(finding, needed=finding.needed and not finding.unconfined) for finding in findings]
+
+
+def tried(
+    plan: EvalPlan, choice: Choice | None, *, attempt: bool, known: tuple[baselines.Baseline, ...] = ()
+) -> list[Finding]:
+    """What comes of a plan where its sandboxes start: what it hides and shows there, one attempt, and the baselines.
+
+    Args:
+        plan: The plan.
+        choice: Where; ``None`` where that is not known yet.
+        attempt: Whether any is made. A command that runs whole in an image makes its first one there.
+        known: The agents of which it is known what their attempts come to.
+    """
+    if choice is None or choice.kind == "whole":
+        return []
+    where = place.in_images(choice) if choice.kind == "image" else place.here(plan.config)
+    found = [] if isinstance(where, place.InImage) else hidden(plan, where)
+    found += history.findings(plan.config, _here(plan.config) if isinstance(where, place.InImage) else where)
+    if attempt and goes_on(found, plan.config):
+        found.append(probe(plan, where))
+        found += [finding for baseline in known for finding in baselines.tried(baseline, where)]
+    return found
+
+
+def _here(config: RunConfig) -> Place:
+    """Where what only looks at files is started beside an image: on this machine, or nowhere."""
+    try:
+        return place.here(config)
+    except PlaceError as error:
+        return sandboxes.unconfined(error.what)
+
+
 def hidden(plan: EvalPlan, where: Place) -> list[Finding]:
     """Whether every name that the run hides stands for something here; none where nothing is hidden."""
     backend = where.backend
@@ -106,17 +139,31 @@ def hidden(plan: EvalPlan, where: Place) -> list[Finding]:
 
 
 def published(config: RunConfig) -> list[Finding]:
-    """Which of the hosts that an agent reaches publish code and data; none where it reaches no such host."""
+    """Which of the hosts that an agent reaches publish code and data, and of what kind; none where it reaches none."""
     hosts = config.environment.allowed_hosts
-    named = [host for host in hosts if PUBLISHERS & set(re.split(r"[.:]", host.lower()))]
+    named = {host: kind for host in hosts if (kind := publishers.kind_of(host))}
     if not named and config.environment.network != "public":
         return []
+    kinds = [
+        f"{kind} ({publishers.REASONS[kind]}): {', '.join(host for host in named if named[host] == kind)}"
+        for kind in dict.fromkeys(named.values())
+    ]
     found = f"{', '.join(named) or 'a public network'} may hold the benchmark itself, with its answers"
     cure = "leave it out of environment.allowed_hosts, or look through the proxy's decisions beside the records"
-    return [Finding("answers out of reach", False, found, cure, needed=False)]
+    return [Finding("answers out of reach", False, "; ".join((found, *kinds)), cure, needed=False)]
 
 
-def probe(plan: EvalPlan, where: Place) -> Finding:
+def memory(config: RunConfig) -> list[Finding]:
+    """Whether the memory that one attempt declares is available now; none where none is declared."""
+    declared_mb, available_mb = capacity.declared_mb(config), capacity.available_mb()
+    if declared_mb is None:
+        return []
+    found = f"an attempt declares {declared_mb} MiB, and {available_mb} MiB are available"
+    cure = "make room, or lower environment.resources.memory_mb and judge.resources.memory_mb: attempts run one by one"
+    return [Finding("memory of an attempt", declared_mb <= available_mb, found, cure, needed=False)]
+
+
+def probe(plan: EvalPlan, where: Place | InImage) -> Finding:
     """One attempt at the first task, in a run directory of its own that is gone afterwards."""
     first = plan.tasks[0]
     with tempfile.TemporaryDirectory(prefix="hermit-check-") as root:
@@ -133,7 +180,8 @@ def _probed(task_id: str, row: Row) -> Finding:
     name = f"task {task_id}"
     if row.status is Status.OK and row.judge is not None:
         return Finding(name, True, f"score {row.judge.score:g} in {row.wall_s:.1f} s", id="first_task")
-    words = f"{row.status.value} in the phase {row.phase}, {row.cause}: {row.error}"
+    phase = row.phase.value if row.phase else ""
+    words = f"{row.status.value} in the phase {phase}, {row.cause}: {row.error}"
     cures = {
         Status.AGENT_ERROR: "correct the agent, or what its sandbox is shown",
         Status.TIMEOUT: "raise agent.timeout_min",

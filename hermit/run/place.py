@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import hermit
 from hermit import sandbox as sandboxes
+from hermit.bwrap import preflight
 from hermit.domain.sandbox import Enforce
 from hermit.errors import PlaceError
 from hermit.oci import argv, engine, strays, whole
@@ -72,14 +73,16 @@ def choose(config: RunConfig, *, runtime: str | None, environ: Mapping[str, str]
         PlaceError: ``image`` or ``whole`` was asked for, and no engine answers, an image is missing or of another
             version, or the config cannot be run there.
     """
-    wanted, image = runtime or config.container.runtime, config.container.image
-    judges = config.container.judge_image if wanted != "whole" and config.judge.mode != "host" else ""
+    wanted = runtime or config.container.runtime
+    named = images_of(config, wanted)
+    image, judges = named["task"], named.get("judge", "")
     here = "in this image" if inside_image() else "on this machine"
     if wanted == "local":
         return Choice(f"{here}, because the runtime is local")
     try:
         refuse_elsewhere(config, wanted)
         found = engine.find(environ)
+        engine.refuse_mapped(found)
         pull = registry.Pull(config.container.pull)
         for name in filter(None, dict.fromkeys([image, judges])):
             registry.provide(found, name, pull=pull, environ=environ)
@@ -97,6 +100,12 @@ def choose(config: RunConfig, *, runtime: str | None, environ: Mapping[str, str]
     images = f"the image {image}" if judges in ("", image) else f"the images {image} and {judges}"
     sentence = f"in {images}, by {program}, because {why}"
     return Choice(sentence, "image", found, image, image_id, judges, judges_id)
+
+
+def images_of(config: RunConfig, runtime: str) -> dict[str, str]:
+    """The images that a run needs, by whose sandboxes start in them."""
+    judges = runtime != "whole" and config.judge.mode != "host"
+    return {"task": config.container.image, **({"judge": config.container.judge_image} if judges else {})}
 
 
 def refuse_elsewhere(config: RunConfig, wanted: str) -> None:
@@ -252,7 +261,9 @@ def here(config: RunConfig) -> Place:
 
 def container_cure(image: str = "hermit") -> str:
     """What to type instead, where this machine is our image in a container that cannot hold sandboxes; else empty."""
-    return argv.cure(image, "check") if inside_image() else ""
+    if not inside_image():
+        return ""
+    return argv.cure(image, "check", lifted=argv.confined_by(preflight.facts().lsm_label))
 
 
 def inside_image() -> bool:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 # From the top to the bottom. What stands on one line knows nothing of its neighbours.
 LAYERS = (
-    ("__main__",),
+    ("__main__", "spec"),
     ("cli",),
     ("run",),
     ("roles", "handoff", "agent", "adapter", "evolver"),

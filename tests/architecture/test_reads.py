@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 # The parts that hold, or get told of, what an agent, a judge or a learner made.
-HANDLING = ("handoff", "run", "roles", "agent")
+HANDLING = ("handoff", "run", "roles", "agent", "adapter", "evolver")
 OPENING = {
     "os": {"open", "fdopen", "walk", "fwalk", "scandir", "listdir", "stat", "lstat", "readlink", "access", "truncate"},
     "os.path": {"exists", "lexists", "isfile", "isdir", "islink", "realpath", "getsize", "getmtime", "samefile"},
@@ -18,8 +18,23 @@ METHODS = {
 MODULES = ("shutil", "glob", "fnmatch", "tarfile", "zipfile")
 # Who opens something itself all the same, what, and why that is nothing an agent can have made: a module, or a call in one.
 OWN = {
+    "adapter/checkout.py:_replace os.open": "a new file of a run's checkout, made and never found",
+    "adapter/checkout.py:_replace open": "its descriptor",
+    "adapter/files.py:write os.open": "a new file of a copy, made and never found",
+    "adapter/files.py:write open": "its descriptor",
+    "adapter/git.py:writing os.open": "a file of the tree's own repository, which no sandbox shows",
+    "adapter/git.py:_clear glob": "the same: locks that a killed process left",
+    "adapter/git.py:_clear lstat": "the same",
+    "adapter/probe.py:undefined open": "inside, in a strict sandbox: the adapter's own code",
+    "adapter/templates/skills-and-tools/check.py": "inside, in a strict sandbox: a template's own check",
+    "adapter/tree.py:exists os.path.lexists": "the directory of a tree, which the config names",
+    "adapter/tree.py:_held os.open": "the directory that holds trees, which no sandbox shows",
+    "agent/solution.py": "inside, as an agent: the solutions that the config names and its own empty work directory",
     "agent/source.py:compiled open": "the agent's or the judge's file, which the config names",
     "agent/worker.py:take open": "the descriptor of the job, inside",
+    "evolver/acting.py:_text open": "inside, in the learner's own process: a prompt of its method",
+    "evolver/call.py:_standard_input open": "inside: its own standard input",
+    "evolver/loader.py": "the method's directory, which the config names, before anything runs",
     "handoff/archive.py:pack os.fdopen": "the descriptor of the job, inside",
     "handoff/freeze.py:freeze os.path.realpath": "the adapter by the name a person gave it, which may be a link",
     "handoff/freeze.py:_add_file os.fdopen": "a descriptor that was opened the one way",
@@ -37,19 +52,22 @@ OWN = {
     "run/bench.py:report open": "the run's own file, which no sandbox shows",
     "run/bench.py:scrub_shared os.path.realpath": "what the config names, which may be a link",
     "run/bench.py:scratch_directory glob": "the temporary directory, for scratch of runs that were killed",
-    "run/bench.py:scratch_directory os.open": "a directory that was just made for this run alone",
+    "run/bench.py:_locked_directory os.open": "a directory that was just made for this run alone",
+    "run/bench.py:_locked_directory exists": "the same",
+    "run/capacity.py:_lines read_text": "files of the kernel",
     "run/bench.py:_remove_abandoned os.open": "scratch of a run that was killed: its own directory, never what is in it",
     "run/changes.py": "shared state: walked by descriptor, no link followed and no file opened",
     "run/evaluate.py:claimed os.open": "the run's own directory, which no sandbox shows",
     "run/evaluate.py:_empty iterdir": "the run's own directory, which no sandbox shows",
+    "run/evaluate.py:_create os.access": "the same",
     "run/evaluate.py:_empty is_dir": "the same",
     "run/evaluate.py:_empty is_symlink": "the same",
     "run/evaluate.py:_match_lock exists": "the run's own file, which no sandbox shows",
     "run/evaluate.py:_match_lock read_bytes": "the same",
     "run/evaluate.py:_earlier_wall_s read_bytes": "the same",
     "run/junit.py": "the report that a person named on the command line",
-    "run/paths.py:written_atomically os.fdopen": "a new file of the run's own directory",
     "run/learner_plan.py:_refuse_shown is_file": "what the config names, before anything runs",
+    "run/paths.py": "the run's own files and directories, which no sandbox shows",
     "run/place.py:inside_image os.path.exists": "a file of the image",
     "run/place.py:in_image read_text": "the run's config",
     "run/plan.py:_adapter is_dir": "the adapter by the name a person gave it",
@@ -57,9 +75,9 @@ OWN = {
     "run/plan.py:_digest is_dir": "what the config names, before anything runs",
     "run/plan.py:_digest open": "the same",
     "run/refusals.py": "what the config names, before anything runs; and the kernel's table of sockets",
-    "run/report.py:__init__ open": "the run's own results, which no sandbox shows",
-    "run/report.py:resume read_bytes": "the same",
+    "run/report.py:resume read_bytes": "the run's own results, which no sandbox shows",
     "run/report.py:kept_rows open": "the same",
+    "run/results.py": "the run's own results, which no sandbox shows",
     "run/tools.py": "a declared tool and what lies beside it, which the config or a template names",
     "run/trial.py:keep_logs os.listdir": "a directory that was made for this call; nothing in it is opened",
 }

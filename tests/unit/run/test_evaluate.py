@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermit import sandbox as sandboxes
+from hermit.domain.attempt import Phase, Status
 from hermit.errors import ConfigError, ExitCode, Interrupted, SandboxError
 from hermit.run import bench as benches
 from hermit.run import evaluate, trial
-from hermit.run.report import Row, Status
+from hermit.run.report import Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -182,7 +183,8 @@ def test_a_broken_sandbox_is_a_row_that_is_made_again_by_the_next_run(
 ) -> None:
     def break_one(attempt: Any) -> Row | None:
         key = attempt.key
-        return Row(id=key[0], repeat=0, status=Status.SANDBOX_ERROR) if key[0] == "t/1" else None
+        broken = Row(id=key[0], repeat=0, status=Status.SANDBOX_ERROR, phase=Phase.START, cause="check")
+        return broken if key[0] == "t/1" else None
 
     breaking(break_one, monkeypatch)
     summary = run.evaluate()
@@ -293,7 +295,43 @@ def test_a_full_disk_is_a_row_with_its_name_and_the_other_attempts_are_kept(
     place = sandboxes.unconfined("a test")
     summary = evaluate.evaluate(run.plan("agent.concurrency=1"), place, fresh=False, show=lambda _: None)
     assert (summary["statuses"]["ok"], summary["statuses"]["sandbox_error"]) == (2, 1)
-    assert [row["cause"] for row in run.rows if row["status"] == "sandbox_error"] == ["disk full"]
+    broken = [(row["phase"], row["cause"]) for row in run.rows if row["status"] == "sandbox_error"]
+    assert broken == [("prepare", "disk full")]
+
+
+@pytest.mark.parametrize(
+    ("number", "step", "phase", "cause"),
+    [
+        (errno.EIO, "act", "agent", "host"),
+        (errno.ENOSPC, "act", "agent", "disk full"),
+        (errno.EDQUOT, "collect", "collect", "disk full"),
+        (errno.EMFILE, "judge", "judge", "host"),
+        (errno.EIO, "keep_logs", "report", "host"),
+    ],
+)
+def test_a_call_of_the_machine_that_fails_is_ours_told_by_its_phase_and_ends_no_run(
+    run: Any, monkeypatch: pytest.MonkeyPatch, number: int, step: str, *, phase: str, cause: str
+) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(trial.Trial, step, fail)
+    summary = run.evaluate()
+    assert {(row["status"], row["failed_by"], row["phase"], row["cause"]) for row in run.rows} == {
+        ("sandbox_error", "infrastructure", phase, cause)
+    }
+    assert (summary["mean_score"], summary["failed_by"]["infrastructure"], summary["scored"]) == (None, 3, 0)
+
+
+def test_a_sandbox_that_breaks_once_its_agent_runs_is_told_in_the_phase_of_the_agent(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise SandboxError("the relay said far more than a relay says", cause="relay")
+
+    monkeypatch.setattr(trial.Trial, "act", fail)
+    run.evaluate()
+    assert {(row["phase"], row["cause"]) for row in run.rows} == {("agent", "relay")}
 
 
 def test_a_sandbox_that_fails_while_it_starts_is_a_row_with_its_cause(run: Any) -> None:
@@ -302,11 +340,11 @@ def test_a_sandbox_that_fails_while_it_starts_is_a_row_with_its_cause(run: Any) 
         owner = None
 
         def run(self, *_: Any, **__: Any) -> Any:
-            raise SandboxError("it fell over", where="the task sandbox", cause="mount")
+            raise SandboxError("it fell over", where="the task sandbox", cause="check")
 
     place: Any = Broken()
     summary = evaluate.evaluate(run.plan(), place, fresh=False, show=lambda _: None)
     assert (summary["mean_score"], summary["statuses"]["sandbox_error"]) == (None, 3)
     assert {(row["phase"], row["cause"], row["error"]) for row in run.rows} == {
-        ("agent", "mount", "the task sandbox: it fell over")
+        ("start", "check", "the task sandbox: it fell over")
     }
