@@ -289,14 +289,15 @@ from hermit.domain.command import Command
 from hermit.evolver import Evolver, StepResult, views
 
 LOOK = '''
-import json, os
+import json, os, urllib.request
 def write(path):
     try:
         open(path + "/planted", "w").close()
         return True
     except OSError:
         return False
-print(json.dumps([sorted(os.listdir("/w")), write("/w"), write("/adapter"), write("/material"), os.path.lexists("/w/state"), sorted(os.listdir("/material"))]))
+print(json.dumps([sorted(os.listdir("/w")), write("/w"), write("/adapter"), write("/material"), os.path.lexists("/w/state"), sorted(os.listdir("/material")),
+    [tool["name"] for tool in json.load(urllib.request.urlopen(os.environ["HERMIT_TOOL_URL"] + "/"))["returned"]]]))
 '''
 
 class Learner(Evolver):
@@ -322,4 +323,4 @@ def test_a_method_gives_each_of_its_roles_a_view_inside_its_own_sandbox(studio: 
     (learner.desk.part("material") / "given").touch()
     called = studio.step(learner)
     for role in ("one", "two"):
-        assert called.result.extra[role] == [[f"of-{role}"], True, False, False, False, ["given"]], called
+        assert called.result.extra[role] == [[f"of-{role}"], True, False, False, False, ["given"], ["check_spec"]], called
