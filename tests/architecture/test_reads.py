@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 # The parts that hold, or get told of, what an agent, a judge or a learner made.
-HANDLING = ("handoff", "run", "roles", "agent", "adapter")
+HANDLING = ("handoff", "run", "roles", "agent", "adapter", "evolver")
 OPENING = {
     "os": {"open", "fdopen", "walk", "fwalk", "scandir", "listdir", "stat", "lstat", "readlink", "access", "truncate"},
     "os.path": {"exists", "lexists", "isfile", "isdir", "islink", "realpath", "getsize", "getmtime", "samefile"},
@@ -33,6 +33,9 @@ OWN = {
     "agent/solution.py": "inside, as an agent: the solutions that the config names and its own empty work directory",
     "agent/source.py:compiled open": "the agent's or the judge's file, which the config names",
     "agent/worker.py:take open": "the descriptor of the job, inside",
+    "evolver/acting.py:_text open": "inside, in the learner's own process: a prompt of its method",
+    "evolver/call.py:_standard_input open": "inside: its own standard input",
+    "evolver/loader.py": "the method's directory, which the config names, before anything runs",
     "handoff/archive.py:pack os.fdopen": "the descriptor of the job, inside",
     "handoff/freeze.py:freeze os.path.realpath": "the adapter by the name a person gave it, which may be a link",
     "handoff/freeze.py:_add_file os.fdopen": "a descriptor that was opened the one way",
@@ -44,6 +47,7 @@ OWN = {
     "handoff/scrub.py:_scrub_entry open": "a descriptor that was opened the one way",
     "roles/secrets.py:refuse_hard_links os.path.realpath": "what the config names, before anything runs",
     "handoff/scrub.py:_holds_key open": "a descriptor that was opened the one way",
+    "run/endpoint.py:_with_logs os.listdir": "the directory of the copies, which a learner only reads",
     "run/learner.py:_without_keys os.path.realpath": "what the config names, which may be a link",
     "run/adapter_code.py:call_adapter os.path.realpath": "inside, in the agent's own process: a file of its adapter",
     "run/bench.py:report open": "the run's own file, which no sandbox shows",
@@ -63,6 +67,7 @@ OWN = {
     "run/evaluate.py:_match_lock read_bytes": "the same",
     "run/evaluate.py:_earlier_wall_s read_bytes": "the same",
     "run/junit.py": "the report that a person named on the command line",
+    "run/learner_plan.py:_refuse_shown is_file": "what the config names, before anything runs",
     "run/paths.py": "the run's own files and directories, which no sandbox shows",
     "run/place.py:inside_image os.path.exists": "a file of the image",
     "run/place.py:in_image read_text": "the run's config",
