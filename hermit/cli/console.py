@@ -114,10 +114,16 @@ def failure_line(row: Row) -> str:
     """One failed attempt on one line."""
     words = (row.error or "").splitlines()
     line = f"{row.status.value} {row.id} ({row.phase}, {row.cause}): {words[0][:200] if words else ''}"
-    # The words are the agent's: what would move a cursor or break the line is spelled out, and so is the mark by which
-    # GitHub Actions finds a command anywhere in a line.
-    plain = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
-    return plain.replace("##[", r"##\[")
+    return plain(line)
+
+
+def plain(words: str) -> str:
+    """Somebody else's words on one line: what would move a cursor or break the line is spelled out.
+
+    So is the mark by which GitHub Actions finds a command anywhere in a line.
+    """
+    spelled = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in words)
+    return spelled.replace("##[", r"##\[")
 
 
 def print_summary(summary: dict[str, Any], *, where: str) -> None:
