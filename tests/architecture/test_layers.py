@@ -23,7 +23,7 @@ LAYERS = (
     ("net",),
     ("proc", "environ", "relay"),
     ("streams",),
-    ("bundle", "clock", "signals", "untrusted"),
+    ("bundle", "clock", "shield", "signals", "untrusted"),
     ("domain",),
     ("errors",),
 )
@@ -32,7 +32,7 @@ LEVEL = {part: number for number, layer in enumerate(LAYERS) for part in layer}
 FREE = ("hermit", "hermit.__version__")
 STANDARD_ONLY = (
     *("domain", "bwrap", "resident", "sandbox", "inside", "relay", "streams", "bundle", "clock", "signals"),
-    *("unconfined", "untrusted"),
+    *("shield", "unconfined", "untrusted"),
 )
 EXCEPTIONS: dict[tuple[str, str], str] = {
     ("evolver", "agent"): "a learner's worker is an agent's, and an agent can be a learner: decision 0022",
