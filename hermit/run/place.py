@@ -82,7 +82,7 @@ def choose(config: RunConfig, *, runtime: str | None, environ: Mapping[str, str]
     try:
         refuse_elsewhere(config, wanted)
         found = engine.find(environ)
-        engine.refuse_mapped(found)
+        engine.refuse_unfit(found)
         pull = registry.Pull(config.container.pull)
         for name in filter(None, dict.fromkeys([image, judges])):
             registry.provide(found, name, pull=pull, environ=environ)
