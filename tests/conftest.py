@@ -56,11 +56,11 @@ def missing(tool: str) -> str:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A test whose tool is missing is skipped, and fails where HERMIT_TEST_NEEDS says that it must run."""
     needs = {"bwrap": "bwrap", "docker": "docker", "image": "docker", "registry": "docker", "chromium": "chromium"}
-    for tool, needed_as in needs.items():
-        if item.get_closest_marker(tool) is None or not missing(tool):
-            continue
-        if needed_as in NEEDS:
+    wanting = [tool for tool in needs if item.get_closest_marker(tool) is not None and missing(tool)]
+    for tool in wanting:
+        if needs[tool] in NEEDS:
             pytest.fail(f"{tool} is needed here: {missing(tool)}", pytrace=False)
+    for tool in wanting:
         pytest.skip(f"{tool}: {missing(tool)}")
 
 

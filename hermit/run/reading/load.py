@@ -259,12 +259,11 @@ def _results(file: BinaryIO, *, where: Path, tally: Tally) -> tuple[Result, ...]
 
 def interval(summary: Mapping[str, Any]) -> tuple[float, float] | None:
     """The confidence interval of the mean, where the summary has one."""
-    for value in summary.values():
-        if isinstance(value, dict) and {"low", "high"} <= value.keys():
-            low, high = value["low"], value["high"]
-            if isinstance(low, float | int) and isinstance(high, float | int):
-                return float(low), float(high)
-    return None
+    around = summary.get("mean_interval")
+    if not isinstance(around, dict):
+        return None
+    low, high = around.get("low"), around.get("high")
+    return (float(low), float(high)) if isinstance(low, int | float) and isinstance(high, int | float) else None
 
 
 def natural(task_id: str) -> list[tuple[int, str]]:
@@ -305,7 +304,7 @@ def _result(row: dict[str, Any], *, at: int, size: int, number: int) -> Result:
         cause=str(row.get("cause") or ""),
         wall_s=float(row.get("wall_s") or 0.0),
         cost_usd=row["cost_usd"],
-        confined=bool(row.get("confined", True)),
+        confined=row.get("confined") is True,
         records=tuple(row.get("records", ())),
         at=at,
         size=size,
@@ -318,4 +317,6 @@ def _counted(row: dict[str, Any]) -> dict[str, Any]:
     large = dict.fromkeys(("output", "log", "error", "left", "collected"))
     starts = row.get("evidence")
     whole = [start for start in starts if isinstance(start, dict) and start.keys() >= OF_A_START] if starts else []
-    return {**row, **large, "evidence": whole, "judge": row["judge"] and {"score": row["judge"]["score"]}}
+    score = row["judge"] and {"score": row["judge"]["score"]}
+    # What an earlier version did not say is taken for the worse.
+    return {"confined": False, "judged": "", **row, **large, "evidence": whole, "judge": score}

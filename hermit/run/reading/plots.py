@@ -23,6 +23,8 @@ MOST_DOTS = 3000
 WIDE = 30.0
 SHORTEST_S = 0.001
 MOST_TICKS = 6
+# A logarithm over so few powers of ten has marks between them.
+FEW = 3
 STEPS = (0.2, 0.25, 0.5, 1, 2)
 # How far dots of one score are moved apart, of the height.
 SPREAD = 0.09
@@ -183,6 +185,9 @@ class Times:
         if self.wide:
             first, last = math.ceil(math.log10(self.least)), math.floor(math.log10(self.most))
             marks = [10.0**power for power in range(first, last + 1)]
+            if len(marks) < FEW:
+                finer = (10.0**power * part for power in range(first - 1, last + 1) for part in (1, 2, 5))
+                marks = [mark for mark in finer if self.least <= mark <= self.most]
         else:
             power = 10.0 ** math.floor(math.log10(self.most))
             step = next(power * part for part in STEPS if self.most / (power * part) <= MOST_TICKS)

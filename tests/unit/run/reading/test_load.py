@@ -97,6 +97,7 @@ def test_a_line_that_is_no_row_is_refused_by_its_number(maker: Any, a_row: Any, 
 def test_a_row_of_an_earlier_version_is_read(maker: Any) -> None:
     old = {"repeat": 0, "id": "a", "status": "timeout", "judge": None, "cost_usd": 0.25}
     (result,) = maker.opened([old], lock=None).results
+    assert not result.confined  # it does not say so
     assert (result.score, result.wall_s, result.phase, result.records, result.cost_usd) == (0.0, 0.0, "", (), 0.25)
 
 
@@ -168,9 +169,9 @@ def test_a_file_of_the_run_that_leads_elsewhere_is_not_read(maker: Any, a_row: A
     ("summary", "found"),
     [
         ({}, None),
-        ({"mean_score": 0.5, "interval": {"low": 0.25, "high": 0.75, "level": 0.95}}, (0.25, 0.75)),
-        ({"interval": {"low": "a", "high": None}}, None),
-        ({"interval": [0.25, 0.75]}, None),
+        ({"mean_score": 0.5, "mean_interval": {"low": 0.25, "high": 0.75, "level": 0.95}}, (0.25, 0.75)),
+        ({"mean_interval": {"low": "a", "high": None}}, None),
+        ({"mean_interval": [0.25, 0.75]}, None),
     ],
 )
 def test_an_interval_is_taken_from_the_summary_where_there_is_one(summary: Any, found: Any) -> None:

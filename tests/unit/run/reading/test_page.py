@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from hermit.domain.bind import Bind
@@ -120,9 +120,16 @@ def with_words(maker: Any, a_row: Any, a_record: Any, said: str) -> Any:
 
 
 NUMBER = itertools.count()
+# A page takes a while to write, and any words that break it say enough.
+WITHOUT_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=30,
+    deadline=None,
+    phases=WITHOUT_SHRINKING,
+)
 @given(st.one_of(ANY, MARKUP).map("x{}".format))
 def test_no_words_change_the_structure_of_the_page(maker: Any, a_row: Any, a_record: Any, said: str) -> None:
     plain = Read(whole(with_words(maker, a_row, a_record, "x")))
