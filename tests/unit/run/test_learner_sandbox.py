@@ -323,4 +323,6 @@ def test_a_method_gives_each_of_its_roles_a_view_inside_its_own_sandbox(studio: 
     (learner.desk.part("material") / "given").touch()
     called = studio.step(learner)
     for role in ("one", "two"):
-        assert called.result.extra[role] == [[f"of-{role}"], True, False, False, False, ["given"], ["check_spec"]], called
+        assert called.result.extra[role] == [[f"of-{role}"], True, False, False, False, ["given"], ["check_spec"]], (
+            called
+        )
