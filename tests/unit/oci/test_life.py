@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hermit.errors import PlaceError
 from hermit.oci.engine import Engine
+from hermit.oci.launcher import Launcher
 from hermit.oci.life import Life, Shape, _Ends
 
 if TYPE_CHECKING:
@@ -73,3 +75,22 @@ def test_the_engine_is_asked_once_however_many_starts_were_lost(ended, tmp_path)
     life.close()
     assert len({id(error) for error in errors}) == 3
     assert (tmp_path / "asked").read_text() == "asked\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "again"),
+    [
+        ("echo sha256:1", True),
+        ("echo 'Error: No such image: sha256:1' >&2; exit 1", False),
+        ("echo 'Cannot connect to the Docker daemon' >&2; exit 1", True),
+    ],
+    ids=["it is here", "it is gone", "the engine is away"],
+)
+def test_a_fresh_container_is_asked_for_again_unless_its_image_is_gone(tmp_path, answer, again):
+    client = tmp_path / "docker"
+    client.write_text(f"#!/bin/sh\n{answer}\n")
+    client.chmod(0o755)
+    shape = Shape(image="sha256:1", name="hermit", exchange=str(tmp_path))
+    launcher = Launcher(Engine(str(client), "1", "1", "linux/amd64"), shape)
+    assert launcher._may_pass(PlaceError("it did not start")) is again
+    assert not launcher._may_pass(ValueError("a fault of ours"))
