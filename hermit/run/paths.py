@@ -101,6 +101,113 @@ class RunPaths:
         return self.records / f"{now}-{role}-{file_name(task_id)}-{repeat}.json"
 
 
+@dataclass(frozen=True)
+class StepPaths(RunPaths):
+    """The attempts of one training step: an evaluation of the adapter it began with, in a directory of its own."""
+
+    number: int = 0
+
+    @property
+    def evaluation(self) -> Path:
+        """The directory of this step."""
+        return self.root / step_name(self.number)
+
+    @property
+    def called(self) -> Path:
+        """The learner's answer; where it is there, its call is never made again."""
+        return self.evaluation / "learner.json"
+
+    @property
+    def adapter(self) -> Path:
+        """The adapter as it left the learner's sandbox, before anything was checked."""
+        return self.evaluation / "adapter"
+
+    @property
+    def state(self) -> Path:
+        """What the learner had kept when its call ended."""
+        return self.evaluation / "state"
+
+    @property
+    def check(self) -> Path:
+        """What checking the adapter found."""
+        return self.evaluation / "check_feedback.json"
+
+
+@dataclass(frozen=True)
+class TrainPaths:
+    """The files of one training run, beside those of its evaluations.
+
+    ::
+
+        <output_dir>/<run_name>/
+        ├── sandbox/                      a record for each start of a sandbox
+        ├── lock.json                     what is trained: another config, agent, judge, template or data may not go on
+        ├── steps.jsonl                   a line for each finished step
+        ├── summary.json                  what they come to
+        ├── step_NNNN/                    results.jsonl, logs/ and redaction.jsonl as an evaluation has them, and
+        │   ├── learner.json              what the learner answered
+        │   ├── adapter/                  what it left, before it was checked
+        │   ├── state/                    what it kept, while the step after it is not finished
+        │   └── check_feedback.json       what checking that found
+        ├── learning_material/            what the learner is shown
+        │   ├── README.md
+        │   ├── index.jsonl               a line for each step
+        │   ├── current                   a link to the last one
+        │   └── step_NNNN/
+        │       ├── summary.json  tasks/<id>.json  trajectories/<id>/  check_feedback.json
+        ├── learner/                      state/, scratch/, output/ and home/ of the learner
+        └── checkout/                     the last adapter, with CARD.md
+
+    Args:
+        root: The run's directory.
+    """
+
+    root: Path
+
+    @property
+    def lock(self) -> Path:
+        """What is trained."""
+        return self.root / "lock.json"
+
+    @property
+    def steps(self) -> Path:
+        """A line for each finished step."""
+        return self.root / "steps.jsonl"
+
+    @property
+    def summary(self) -> Path:
+        """What the steps come to."""
+        return self.root / "summary.json"
+
+    @property
+    def material(self) -> Path:
+        """What the learner is shown of the steps."""
+        return self.root / "learning_material"
+
+    @property
+    def learner(self) -> Path:
+        """The learner's own directories."""
+        return self.root / "learner"
+
+    @property
+    def checkout(self) -> Path:
+        """The last adapter."""
+        return self.root / "checkout"
+
+    def step(self, number: int) -> StepPaths:
+        """The files of one step."""
+        return StepPaths(self.root, step_name(number), number)
+
+    def material_of(self, number: int) -> Path:
+        """What the learner is shown of one step."""
+        return self.material / step_name(number)
+
+
+def step_name(number: int) -> str:
+    """A step's directory: its number in four digits, more where it takes more."""
+    return f"step_{number:04d}"
+
+
 def file_name(task_id: str) -> str:
     """A task's id as one component of a path: two ids never share one, and any id has one."""
     name = quote(task_id, safe="")

@@ -45,6 +45,7 @@ OWN = {
     "run/evaluate.py:_match_lock read_bytes": "the same",
     "run/evaluate.py:_earlier_wall_s read_bytes": "the same",
     "run/junit.py": "the report that a person named on the command line",
+    "run/material.py": "the run's own files, which a learner may read and cannot write",
     "run/paths.py:written_atomically os.fdopen": "a new file of the run's own directory",
     "run/place.py:inside_image os.path.exists": "a file of the image",
     "run/place.py:in_image read_text": "the run's config",
