@@ -14,9 +14,20 @@ if TYPE_CHECKING:
     from hermit.domain.sandbox import Sandbox
     from hermit.domain.trial import JudgeResult, RunOutput
     from hermit.run.adapter_code import AdapterError, call_adapter
+    from hermit.run.deadline import time_left
 
 __version__ = "0.1.0"
-__all__ = ["AdapterError", "Agent", "Bind", "JudgeResult", "RunOutput", "Sandbox", "__version__", "call_adapter"]
+__all__ = [
+    "AdapterError",
+    "Agent",
+    "Bind",
+    "JudgeResult",
+    "RunOutput",
+    "Sandbox",
+    "__version__",
+    "call_adapter",
+    "time_left",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -29,6 +40,7 @@ def __getattr__(name: str) -> Any:
         "RunOutput": "hermit.domain.trial",
         "Sandbox": "hermit.domain.sandbox",
         "call_adapter": "hermit.run.adapter_code",
+        "time_left": "hermit.run.deadline",
     }
     if name not in homes:
         raise AttributeError(f"module 'hermit' has no attribute {name!r}")

@@ -14,8 +14,8 @@ from hermit.config.load import load
 from hermit.domain import hide
 from hermit.errors import ExitCode
 from hermit.run import check as checks
-from hermit.run import place
 from hermit.run import plan as plans
+from hermit.run.doctor import images
 from hermit.run.doctor.finding import Finding, Level, verdict
 
 HELP = """Say whether this machine, and a config, are fit to run.
@@ -23,7 +23,8 @@ HELP = """Say whether this machine, and a config, are fit to run.
 Without a config it starts a real sandbox and tries to break out of it, and looks at each thing by itself that a sandbox
 is made of. It ends with 0 where sandboxes start, 6 where only a run with `sandbox.enforce: best_effort` would go on,
 unconfined, and 3 where nothing runs. With a config it also validates the config, the data
-and the paths, and makes one attempt at the first task.
+and the paths, says where sandboxes would start and whether the images for them are fit, and makes one attempt at the
+first task there.
 
 \b
 Examples:
@@ -61,11 +62,10 @@ def command(
     if plan is not None:
         findings.append(Finding("config", True, f"{len(plan.tasks)} tasks, {len(plan.secrets)} secrets"))
         findings += checks.published(plan.config)
+        where = images.judged(plan.config, environ=variables)
+        findings = [*(checks.beside(findings) if where.elsewhere else findings), *where.findings]
         if checks.goes_on(findings, plan.config):
-            where = place.here(plan.config)
-            findings += checks.hidden(plan, where)
-            if not no_probe and checks.goes_on(findings, plan.config):
-                findings.append(checks.probe(plan, where))
+            findings += checks.tried(plan, where.choice, attempt=not no_probe)
     level = verdict(findings)
     if level is Level.BEST_EFFORT and plan is not None and not checks.goes_on(findings, plan.config):
         level = Level.UNFIT  # the config requires what cannot be had here

@@ -13,8 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from hermit import environ
+from hermit.domain.attempt import Status
 from hermit.run.doctor.finding import Level
-from hermit.run.report import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -113,7 +113,8 @@ class ProgressView:
 def failure_line(row: Row) -> str:
     """One failed attempt on one line."""
     words = (row.error or "").splitlines()
-    line = f"{row.status.value} {row.id} ({row.phase}, {row.cause}): {words[0][:200] if words else ''}"
+    where = f"{row.phase.value if row.phase else ''}, {row.cause}"
+    line = f"{row.status.value} {row.id} ({where}): {words[0][:200] if words else ''}"
     # The words are the agent's: what would move a cursor or break the line is spelled out, and so is the mark by which
     # GitHub Actions finds a command anywhere in a line.
     plain = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
@@ -122,26 +123,51 @@ def failure_line(row: Row) -> str:
 
 def print_summary(summary: dict[str, Any], *, where: str) -> None:
     """What an evaluation came to, for a person: a line for each fact, however long."""
-    mean = summary["mean_score"]
     rows = [
         ("adapter", summary["adapter"]),
         ("tasks", f"{summary['tasks']}, {summary['repeats']} attempt(s) each"),
-        ("mean score", "none" if mean is None else f"{mean:.4f}"),
+        ("mean score", _mean(summary)),
         ("solved once", str(summary["solved_once"])),
         ("errors", _errors(summary)),
+        *(("broken", words) for words in _broken(summary)),
+        ("confined", _confined(summary["confinement"])),
         ("cost", _cost(summary)),
         ("time", f"{summary['wall_s']:.1f} s"),
         ("results", where),
     ]
     if summary["unconfined"]:
-        rows.insert(5, ("unconfined", f"{summary['unconfined']} attempts ran without a sandbox"))
+        where_to = [name for name, _ in rows].index("confined")
+        rows.insert(where_to, ("unconfined", f"{summary['unconfined']} attempts ran without a sandbox"))
     for name, value in rows:
         out().print(f"[bold]{name:<12}[/] {escape(value)}")
 
 
+def _mean(summary: dict[str, Any]) -> str:
+    if summary["mean_score"] is None:
+        return "none"
+    around = summary["mean_interval"]
+    words = f", 95 % interval {around['low']:.4f} to {around['high']:.4f}" if around else ""
+    return f"{summary['mean_score']:.4f}{words}"
+
+
 def _errors(summary: dict[str, Any]) -> str:
     kinds = [f"{count} {name}" for name, count in summary["statuses"].items() if count and name != "ok"]
-    return f"{summary['errors']} ({', '.join(kinds)})" if kinds else "0"
+    whose = [f"{count} of the {side}" for side, count in summary["failed_by"].items() if count]
+    return f"{summary['errors']} ({', '.join(kinds)}): {', '.join(whose)}" if kinds else "0"
+
+
+def _broken(summary: dict[str, Any]) -> list[str]:
+    """A line for each way in which the infrastructure failed: these attempts have no score."""
+    ours = [each for each in summary["failures"] if each["status"] == Status.SANDBOX_ERROR.value]
+    return [f"{each['attempts']} without a score: {each['phase']}, {each['cause']}" for each in ours]
+
+
+def _confined(seen: dict[str, Any]) -> str:
+    scored, proven = seen["scored"], seen["proven"]
+    which = "every scored attempt" if seen["every"] else f"{proven} of {scored} scored attempts"
+    backends = ", ".join(sorted(seen["backends"])) or "nothing"
+    checks = f"{seen['passed']} of {seen['checks']} checks passed"
+    return f"{which}; {seen['starts']} starts of {backends}, {checks}, {seen['records']} records"
 
 
 def _cost(summary: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ import typer
 
 from hermit import environ
 from hermit.cli import console
-from hermit.cli.reports import Reports
+from hermit.cli.ci import Reports
 from hermit.config.load import load
 from hermit.domain import hide
 from hermit.errors import ExitCode, Interrupted

@@ -93,7 +93,8 @@ class AgentConfig(Section):
     )
     concurrency: Count = Field(default=4, description="How many acting calls run at once.")
     timeout_min: Amount | None = Field(
-        default=None, description="Minutes after which a call is stopped and recorded as an error."
+        default=None,
+        description="Minutes after which a call is stopped and recorded as an error; it is told as `HA_DEADLINE`.",
     )
     params: Free = Field(
         default={}, description="What the agent gets, such as `model`, `prompt`, `tools`, `max_turns`."

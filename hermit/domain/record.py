@@ -71,6 +71,23 @@ class Record:
         lines = (f"{json.dumps(key)}: {_spread(value)}" for key, value in document.items())
         return ("{\n" + ",\n".join(lines) + "\n}\n").encode("ascii")
 
+    def evidence(self, *, kept_as: str) -> dict[str, Any]:
+        """What of it stands in the row of an attempt.
+
+        Args:
+            kept_as: The name of the file that holds all of it.
+        """
+        return {
+            "role": self.role,
+            "backend": f"{self.backend} {self.version}",
+            "image": self.image,
+            "confined": self.confined,
+            "checks": len(self.checks),
+            "passed": sum(check.passed for check in self.checks),
+            "empty": self.empty,
+            "record": kept_as,
+        }
+
 
 def _spread(value: Any) -> str:
     """A list of objects takes a line for each; anything else takes one line."""

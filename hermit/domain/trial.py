@@ -10,6 +10,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+# When an agent's call is stopped: as the time of day, and on the clock of the kernel that nobody can set.
+DEADLINE = "HA_DEADLINE"
+MONOTONIC_DEADLINE = "HA_DEADLINE_MONOTONIC"
+
+
 class _Fields:
     """Two values of one class with the same fields are equal, and show their fields."""
 

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Self
 from hermit.domain.record import Record
 from hermit.errors import PlaceError, SandboxError
 from hermit.oci import container as containers
+from hermit.oci import engine as engines
 from hermit.oci import request
 from hermit.oci.life import Life
 from hermit.streams import Streams
@@ -169,7 +170,7 @@ class Launcher:
     def _begun_again(self) -> Life:
         from tenacity import (  # noqa: PLC0415 - only a lost container needs it
             Retrying,
-            retry_if_exception_type,
+            retry_if_exception,
             stop_after_attempt,
             wait_exponential,
         )
@@ -177,11 +178,20 @@ class Launcher:
         patiently = Retrying(
             stop=stop_after_attempt(TRIES),
             wait=wait_exponential(multiplier=0.5, max=MOST_PAUSE_S),
-            retry=retry_if_exception_type(PlaceError),
+            retry=retry_if_exception(self._may_pass),
             reraise=True,
         )
         fresh: Life = patiently(Life, self._engine, self._shape)
         return fresh
+
+    def _may_pass(self, error: BaseException) -> bool:
+        """Whether it helps to ask once more: an engine that is away may come back, an image that is gone stays away."""
+        if not isinstance(error, PlaceError):
+            return False
+        try:
+            return engines.image_id(self._engine, self._shape.image) is not None
+        except PlaceError:
+            return True
 
 
 def _unfinished(sandbox: Sandbox, life: Life, ended: str) -> Record:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hermit.roles.secrets import Secret
 
 RESULT_BYTES = 4 * 1024 * 1024
-NOT_THE_JUDGES = (hide.VARIABLE, strict.VARIABLE, task_role.LOGS_VARIABLE)
+NOT_THE_JUDGES = (hide.VARIABLE, strict.VARIABLE, *task_role.OF_A_CALL)
 
 
 def callable_of(config: RunConfig) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hermit.domain import codec, hide, strict
@@ -11,6 +12,7 @@ from hermit.domain.command import Command
 from hermit.domain.limits import Limits
 from hermit.domain.network import Network
 from hermit.domain.sandbox import Enforce, Sandbox
+from hermit.domain.trial import DEADLINE, MONOTONIC_DEADLINE
 from hermit.roles import secrets as run_secrets
 
 if TYPE_CHECKING:
@@ -25,7 +27,27 @@ WORK_VARIABLE = "HERMIT_WORK"
 # Where the logs of a call go: a directory beside the agent's file, fresh for each call, named by a variable too.
 LOGS = ".logs"
 LOGS_VARIABLE = "HERMIT_LOGS"
+# What is about one call of an agent, and no business of a judge or a tool.
+OF_A_CALL = (LOGS_VARIABLE, DEADLINE, MONOTONIC_DEADLINE)
 NETWORKS = {"no-network": Network.ISOLATED, "allowlist": Network.ISOLATED, "public": Network.OPEN}
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """When a call is stopped at the latest.
+
+    Args:
+        clock_s: As the time of day, in seconds since 1970 (UTC).
+        monotonic_s: The same moment on the kernel's monotonic clock, which the host counts by.
+    """
+
+    clock_s: float
+    monotonic_s: float
+
+    @property
+    def variables(self) -> tuple[tuple[str, str], ...]:
+        """As an agent is told."""
+        return (DEADLINE, f"{self.clock_s:.3f}"), (MONOTONIC_DEADLINE, f"{self.monotonic_s:.3f}")
 
 
 def file_of(callable_name: str) -> str | None:
@@ -69,6 +91,7 @@ def sandbox(
     hidden: tuple[str, ...] = (),
     logs: str = "",
     renamed: bool = True,
+    deadline: Deadline | None = None,
 ) -> Sandbox:
     """The sandbox of one attempt: what the task declares, the agent's file, its adapter, its own directories.
 
@@ -80,6 +103,7 @@ def sandbox(
         hidden: What is covered.
         logs: The attempt's own directory for logs, shown beside the agent's file; none where it is empty.
         renamed: Whether a path can be shown under another name; else the logs stay where they are.
+        deadline: When the call is stopped; ``None`` where nothing stops it.
     """
     environment = config.environment
     beside = (logs_of(config) if renamed else logs) if logs else None
@@ -96,6 +120,7 @@ def sandbox(
         env=(
             (WORK_VARIABLE, work),
             *(((LOGS_VARIABLE, beside),) if beside is not None else ()),
+            *(deadline.variables if deadline is not None else ()),
             *_for_adapter(config, adapter if renamed else None),
             *(((hide.VARIABLE, hide.to_environment(hidden)),) if hidden else ()),
         ),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 RESULT_BYTES = 1024 * 1024
 TIMEOUT_S = 60.0
 WORK = "/nonexistent"  # a tool has no attempt it works for
-NOT_A_TOOLS = (task_role.WORK_VARIABLE, task_role.LOGS_VARIABLE, strict.VARIABLE)
+NOT_A_TOOLS = (task_role.WORK_VARIABLE, *task_role.OF_A_CALL, strict.VARIABLE)
 
 
 @dataclass(frozen=True, kw_only=True)

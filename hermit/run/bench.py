@@ -148,6 +148,7 @@ class Workspace:
         collected: What a separate judge gets in its place.
         logs: Where the agent writes its logs.
         records: The names of the records of its starts so far.
+        evidence: What was seen of each of these starts.
         ended: Whether the last start is known to have left no process behind.
         found: What was scrubbed from what is kept of it.
     """
@@ -158,6 +159,7 @@ class Workspace:
     collected: Path
     logs: Path
     records: list[str] = field(default_factory=list)
+    evidence: list[dict[str, Any]] = field(default_factory=list)
     ended: bool = False
     found: Found = field(default_factory=Found)
 
@@ -216,6 +218,7 @@ class Workspace:
             lines = "".join(f"{redactor.text(line, found=found, where=decisions.name)}\n" for line in record.decisions)
             decisions.write_text(lines, encoding="utf-8")
         self.records.append(path.name)
+        self.evidence.append(record.evidence(kept_as=path.name))
         self.ended = record.empty
 
     def report_scrubbed(self) -> None:

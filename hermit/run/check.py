@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from hermit import sandbox as sandboxes
 from hermit.bwrap import preflight
 from hermit.bwrap.launch import Bubblewrap
+from hermit.domain.attempt import Status
 from hermit.domain.sandbox import Enforce
 from hermit.errors import HermitError, PlaceError
 from hermit.roles import task as task_role
@@ -23,13 +24,13 @@ from hermit.run.doctor.finding import Finding, Level, slug, verdict
 from hermit.run.doctor.machine import probes as machine_probes
 from hermit.run.paths import RunPaths
 from hermit.run.plan import Attempt
-from hermit.run.report import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from hermit.config.schema import RunConfig
     from hermit.domain.record import Record
+    from hermit.run.place import Choice, InImage
     from hermit.run.plan import EvalPlan
     from hermit.run.report import Row
     from hermit.sandbox import Place
@@ -94,6 +95,26 @@ def goes_on(findings: Iterable[Finding], config: RunConfig) -> bool:
     return level is Level.FIT or (level is Level.BEST_EFFORT and allowed)
 
 
+def beside(findings: Iterable[Finding]) -> list[Finding]:
+    """The same findings of a machine beside whose sandboxes a run has others, in an image."""
+    return [replace(finding, needed=finding.needed and not finding.unconfined) for finding in findings]
+
+
+def tried(plan: EvalPlan, choice: Choice | None, *, attempt: bool) -> list[Finding]:
+    """What comes of a plan where its sandboxes start: what it hides there, and one attempt.
+
+    Args:
+        plan: The plan.
+        choice: Where; ``None`` where that is not known yet.
+        attempt: Whether one is made. A command that runs whole in an image makes its first one there.
+    """
+    if choice is None or choice.kind == "whole":
+        return []
+    where = place.in_images(choice) if choice.kind == "image" else place.here(plan.config)
+    found = [] if isinstance(where, place.InImage) else hidden(plan, where)
+    return [*found, probe(plan, where)] if attempt and goes_on(found, plan.config) else found
+
+
 def hidden(plan: EvalPlan, where: Place) -> list[Finding]:
     """Whether every name that the run hides stands for something here; none where nothing is hidden."""
     backend = where.backend
@@ -116,7 +137,7 @@ def published(config: RunConfig) -> list[Finding]:
     return [Finding("answers out of reach", False, found, cure, needed=False)]
 
 
-def probe(plan: EvalPlan, where: Place) -> Finding:
+def probe(plan: EvalPlan, where: Place | InImage) -> Finding:
     """One attempt at the first task, in a run directory of its own that is gone afterwards."""
     first = plan.tasks[0]
     with tempfile.TemporaryDirectory(prefix="hermit-check-") as root:
@@ -133,7 +154,8 @@ def _probed(task_id: str, row: Row) -> Finding:
     name = f"task {task_id}"
     if row.status is Status.OK and row.judge is not None:
         return Finding(name, True, f"score {row.judge.score:g} in {row.wall_s:.1f} s", id="first_task")
-    words = f"{row.status.value} in the phase {row.phase}, {row.cause}: {row.error}"
+    phase = row.phase.value if row.phase else ""
+    words = f"{row.status.value} in the phase {phase}, {row.cause}: {row.error}"
     cures = {
         Status.AGENT_ERROR: "correct the agent, or what its sandbox is shown",
         Status.TIMEOUT: "raise agent.timeout_min",

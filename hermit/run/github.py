@@ -10,7 +10,8 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from hermit.run.junit import Verdict, title, verdict, why, words
+from hermit.domain.attempt import Side
+from hermit.run.junit import Verdict, title, verdict, whose, why, words
 from hermit.run.report import kept_rows
 
 if TYPE_CHECKING:
@@ -26,15 +27,21 @@ MOST_SHOWN = 200
 
 
 def remarks(results: Path) -> Iterator[str]:
-    """A line for each of the first attempts that did not pass, errors before failures.
+    """A line for each of the first attempts that did not pass: what we broke, then the judge's errors, then failures.
 
     Args:
         results: The file ``results.jsonl``.
     """
-    for level, wanted in (("error", Verdict.ERROR), ("warning", Verdict.FAILURE)):
-        found = (row for row in kept_rows(results) if verdict(row) is wanted)
-        for row in islice(found, MOST_ANNOTATIONS):
-            yield annotation(level, title=title(row), said=f"{why(row)}: {words(row)[:MOST_SAID]}")
+    errors = [*islice(_not_passed(results, Side.INFRASTRUCTURE), MOST_ANNOTATIONS)]
+    errors += islice(_not_passed(results, Side.JUDGE), MOST_ANNOTATIONS - len(errors))
+    for row in errors:
+        yield annotation("error", title=title(row), said=f"{whose(row)}: {why(row)}: {words(row)[:MOST_SAID]}")
+    for row in islice(_not_passed(results, Side.AGENT), MOST_ANNOTATIONS):
+        yield annotation("warning", title=title(row), said=f"{why(row)}: {words(row)[:MOST_SAID]}")
+
+
+def _not_passed(results: Path, side: Side) -> Iterator[dict[str, Any]]:
+    return (row for row in kept_rows(results) if verdict(row) is not Verdict.PASSED and whose(row) == side.value)
 
 
 def annotation(level: str, *, title: str, said: str) -> str:
@@ -64,29 +71,31 @@ def page(results: Path, summary: dict[str, Any]) -> str:
         results: The file ``results.jsonl``.
         summary: The document of ``summary.json``.
     """
-    mean = "none" if summary["mean_score"] is None else f"{summary['mean_score']:.4f}"
-    facts = (
-        summary["tasks"],
-        summary["attempts"],
-        summary["solved_once"],
-        summary["errors"],
-        f"{summary['wall_s']:.1f} s",
-    )
+    mean, around = summary["mean_score"], summary["mean_interval"]
+    shown = "none" if mean is None else f"{mean:.4f}"
+    counts = [summary[name] for name in ("tasks", "attempts", "solved_once")]
+    facts = (*counts, *summary["failed_by"].values(), f"{summary['wall_s']:.1f} s")
     lines = [
-        f"### hermit eval: mean score {mean}",
+        f"### hermit eval: mean score {shown}",
         "",
-        "| adapter | tasks | attempts | solved once | errors | time |",
-        "|---|---|---|---|---|---|",
+        "| adapter | tasks | attempts | solved once | agent errors | judge errors | infrastructure errors | time |",
+        "|---|---|---|---|---|---|---|---|",
         f"| {code(summary['adapter'])} | {' | '.join(map(str, facts))} |",
     ]
+    if around:
+        lines += ["", f"95 % interval of the mean: {around['low']:.4f} to {around['high']:.4f}"]
+    if not summary["confinement"]["every"]:
+        scored, proven = (summary["confinement"][name] for name in ("scored", "proven"))
+        lines += ["", f"{proven} of {scored} scored attempts are shown to have been confined."]
     if summary["unconfined"]:
         lines += ["", f"**{summary['unconfined']} attempts ran without a sandbox.**"]
     short = (row for row in kept_rows(results) if verdict(row) is not Verdict.PASSED)
-    shown = [
-        f"| {code(title(row))} | {why(row)} | {code(words(row)[:MOST_SAID])} |" for row in islice(short, MOST_LINES)
+    table = [
+        f"| {code(title(row))} | {whose(row)} | {why(row)} | {code(words(row)[:MOST_SAID])} |"
+        for row in islice(short, MOST_LINES)
     ]
-    if shown:
-        lines += ["", "| attempt | came to | words |", "|---|---|---|", *shown]
+    if table:
+        lines += ["", "| attempt | whose | came to | words |", "|---|---|---|---|", *table]
     more = sum(1 for _ in short)
     lines += ["", f"and {more} more"] if more else []
     return "\n".join((*lines, ""))

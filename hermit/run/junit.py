@@ -1,7 +1,8 @@
 """JUnit XML of an evaluation: a suite, and a case for each attempt, as CI systems read it.
 
 A solved attempt (score 1 or more) passes. One that is not, or whose agent failed, is a failure: the agent's. One that
-the judge or a sandbox broke is an error: it says nothing of the agent. Words of agents and judges are escaped, and a
+the judge or a sandbox broke is an error: it says nothing of the agent. The type begins with whose it was, and the
+properties of the suite count the attempts by that. Words of agents and judges are escaped, and a
 character that XML cannot hold is spelled out.
 """
 
@@ -13,14 +14,14 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
+from hermit.domain.attempt import Side, Status
 from hermit.errors import ConfigError
-from hermit.run.report import Status, kept_rows
+from hermit.run.report import SOLVED, kept_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-SOLVED = 1.0
 MOST_WORDS = 20_000
 # What XML 1.0 can hold; a carriage return would come back as a line feed.
 _UNWRITABLE = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -40,7 +41,7 @@ class Verdict(Enum):
 def verdict(row: dict[str, Any]) -> Verdict:
     """What a row of ``results.jsonl`` is to a CI system."""
     status = Status(row["status"])
-    if status in (Status.JUDGE_ERROR, Status.SANDBOX_ERROR):
+    if status.failed_by in (Side.JUDGE, Side.INFRASTRUCTURE):
         return Verdict.ERROR
     solved = status is Status.OK and row["judge"] is not None and row["judge"]["score"] >= SOLVED
     return Verdict.PASSED if solved else Verdict.FAILURE
@@ -51,6 +52,11 @@ def why(row: dict[str, Any]) -> str:
     if row["status"] == Status.OK.value:
         return f"score {row['judge']['score']:g}"
     return f"{row['status']} ({row['phase']}, {row['cause']})"
+
+
+def whose(row: dict[str, Any]) -> str:
+    """Whose doing it was that an attempt did not pass: ``agent``, ``judge`` or ``infrastructure``."""
+    return (Status(row["status"]).failed_by or Side.AGENT).value
 
 
 def refuse_unwritable(path: Path, *, shown: tuple[tuple[str, str], ...]) -> None:
@@ -93,9 +99,12 @@ def document(results: Path, *, name: str, wall_s: float) -> Iterator[bytes]:
         name: What was evaluated, the name of the suite.
         wall_s: Seconds that all of it took.
     """
-    counts = dict.fromkeys(Verdict, 0)
+    counts, sides = dict.fromkeys(Verdict, 0), {side.value: 0 for side in Side}
     for row in kept_rows(results):
-        counts[verdict(row)] += 1
+        found = verdict(row)
+        counts[found] += 1
+        if found is not Verdict.PASSED:
+            sides[whose(row)] += 1
     numbers = {
         "tests": sum(counts.values()),
         "failures": counts[Verdict.FAILURE],
@@ -104,6 +113,8 @@ def document(results: Path, *, name: str, wall_s: float) -> Iterator[bytes]:
     }
     yield _HEAD + _tag("testsuites", {"name": "hermit eval", **numbers}) + b"\n"
     yield _tag("testsuite", {"name": name, **numbers, "skipped": 0}) + b"\n"
+    properties = (_tag("property", {"name": f"not passed: {side}", "value": count}) for side, count in sides.items())
+    yield b"<properties>" + b"".join(tag[:-1] + b"/>" for tag in properties) + b"</properties>\n"
     for row in kept_rows(results):
         yield _case(row, suite=name)
     yield b"</testsuite>\n</testsuites>\n"
@@ -113,7 +124,7 @@ def _case(row: dict[str, Any], *, suite: str) -> bytes:
     case = _tag("testcase", {"classname": suite, "name": title(row), "time": f"{row['wall_s']:.3f}"})
     found = verdict(row)
     if found is not Verdict.PASSED:
-        reason = _tag(found.value, {"message": why(row), "type": row["cause"] or "score"})
+        reason = _tag(found.value, {"message": why(row), "type": f"{whose(row)}: {row['cause'] or 'score'}"})
         case += reason + _text(words(row)) + f"</{found.value}>".encode()
     elif words(row):
         case += b"<system-out>" + _text(words(row)) + b"</system-out>"

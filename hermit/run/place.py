@@ -72,8 +72,9 @@ def choose(config: RunConfig, *, runtime: str | None, environ: Mapping[str, str]
         PlaceError: ``image`` or ``whole`` was asked for, and no engine answers, an image is missing or of another
             version, or the config cannot be run there.
     """
-    wanted, image = runtime or config.container.runtime, config.container.image
-    judges = config.container.judge_image if wanted != "whole" and config.judge.mode != "host" else ""
+    wanted = runtime or config.container.runtime
+    named = images_of(config, wanted)
+    image, judges = named["task"], named.get("judge", "")
     here = "in this image" if inside_image() else "on this machine"
     if wanted == "local":
         return Choice(f"{here}, because the runtime is local")
@@ -97,6 +98,12 @@ def choose(config: RunConfig, *, runtime: str | None, environ: Mapping[str, str]
     images = f"the image {image}" if judges in ("", image) else f"the images {image} and {judges}"
     sentence = f"in {images}, by {program}, because {why}"
     return Choice(sentence, "image", found, image, image_id, judges, judges_id)
+
+
+def images_of(config: RunConfig, runtime: str) -> dict[str, str]:
+    """The images that a run needs, by whose sandboxes start in them."""
+    judges = runtime != "whole" and config.judge.mode != "host"
+    return {"task": config.container.image, **({"judge": config.container.judge_image} if judges else {})}
 
 
 def refuse_elsewhere(config: RunConfig, wanted: str) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 from collections import Counter
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
 
+from hermit.domain import attempt, interval
+from hermit.domain.attempt import Phase, Side, Status
 from hermit.errors import ConfigError
 from hermit.run.paths import write_atomically
 
@@ -20,15 +20,8 @@ if TYPE_CHECKING:
 
     from hermit.domain.trial import JudgeResult, RunOutput
 
-
-class Status(Enum):
-    """What one attempt came to. All but ``SANDBOX_ERROR`` have a score; that one is ours, and has none."""
-
-    OK = "ok"
-    AGENT_ERROR = "agent_error"
-    TIMEOUT = "timeout"
-    JUDGE_ERROR = "judge_error"
-    SANDBOX_ERROR = "sandbox_error"
+# The least score of a task that is solved.
+SOLVED = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +32,8 @@ class Row:
         id: The task's id.
         repeat: Which attempt at it, from 0.
         status: What it came to.
-        phase: Where it failed: ``agent``, ``collect`` or ``judge``; empty where it did not.
-        cause: How it failed, as one short word; empty where it did not.
+        phase: In which step it failed; ``None`` where it did not.
+        cause: How it failed, as a short name of the closed set; empty where it did not.
         error: How it failed, in words; ``None`` where it did not.
         output: What the agent handed back, ``None`` where it did not.
         judge: What the judge said, ``None`` where it did not.
@@ -56,12 +49,16 @@ class Row:
         judge_on_host: Why the judge ran on the host although another mode was asked for; empty where it did not.
         alone: Whether no process of the agent was alive when the judge started; ``None`` where none did.
         left: What the call left in ``environment.write``, ``None`` where nothing is shared.
+        evidence: What was seen of each of its starts, in their order.
+
+    Raises:
+        ValueError: No attempt ends with this status, phase and cause.
     """
 
     id: str
     repeat: int
     status: Status
-    phase: str = ""
+    phase: Phase | None = None
     cause: str = ""
     error: str | None = None
     output: RunOutput | None = None
@@ -77,6 +74,10 @@ class Row:
     judge_on_host: str = ""
     alone: bool | None = None
     left: dict[str, Any] | None = None
+    evidence: tuple[dict[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        attempt.refuse_broken(self.status, self.phase, self.cause)
 
     @property
     def score(self) -> float | None:
@@ -92,7 +93,8 @@ class Row:
             "repeat": self.repeat,
             "id": self.id,
             "status": self.status.value,
-            "phase": self.phase,
+            "failed_by": self.status.failed_by.value if self.status.failed_by else "",
+            "phase": self.phase.value if self.phase else "",
             "cause": self.cause,
             "error": self.error,
             "output": None if output is None else output.output,
@@ -112,7 +114,48 @@ class Row:
             "judge_on_host": self.judge_on_host,
             "alone": self.alone,
             "left": self.left,
+            "evidence": list(self.evidence),
         }
+
+
+def proven(row: dict[str, Any]) -> bool:
+    """Whether a row's own evidence shows that it was confined.
+
+    Each start of its agent, and of its judge where that has a sandbox, was confined, passed every check that was tried
+    from inside, and left a record.
+    """
+    starts = [start for start in row.get("evidence", ()) if start["role"] == "task" or row["judged"] != "host"]
+    shown = (s["confined"] and 0 < s["checks"] == s["passed"] and bool(s["record"]) for s in starts)
+    return row["confined"] and any(start["role"] == "task" for start in starts) and all(shown)
+
+
+@dataclass
+class Confinement:
+    """Whether every scored row was confined, and what shows it."""
+
+    scored: int = 0
+    proven: int = 0
+    starts: int = 0
+    checks: int = 0
+    passed: int = 0
+    records: int = 0
+    backends: Counter[str] = field(default_factory=Counter)
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Takes one scored row in its JSON form."""
+        self.scored += 1
+        self.proven += proven(row)
+        for start in row.get("evidence", ()):
+            self.starts += 1
+            self.checks += start["checks"]
+            self.passed += start["passed"]
+            self.records += bool(start["record"])
+            self.backends[start["backend"]] += 1
+
+    def as_json(self) -> dict[str, Any]:
+        """Its part of a summary."""
+        counts = {**vars(self), "backends": dict(self.backends)}
+        return {"every": 0 < self.scored == self.proven, **counts}
 
 
 @dataclass
@@ -121,22 +164,28 @@ class Tally:
 
     scores: dict[str, list[float]] = field(default_factory=dict)
     statuses: Counter[str] = field(default_factory=Counter)
+    failures: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     cost_usd: float = 0.0
     unknown_cost: set[str] = field(default_factory=set)
     unconfined: int = 0
     on_host: Counter[str] = field(default_factory=Counter)
     judge_on_host: Counter[str] = field(default_factory=Counter)
+    confinement: Confinement = field(default_factory=Confinement)
 
     def add(self, row: dict[str, Any]) -> None:
         """Takes one row in its JSON form."""
-        self.statuses[row["status"]] += 1
+        status = row["status"]
+        self.statuses[status] += 1
+        if status != Status.OK.value:
+            self.failures[status, row.get("phase", ""), row.get("cause", "")] += 1
         self.unconfined += not row.get("confined", True)
         for name, counter in (("on_host", self.on_host), ("judge_on_host", self.judge_on_host)):
             if row.get(name):
                 counter[row[name]] += 1
-        if row["status"] != Status.SANDBOX_ERROR.value:
+        if status != Status.SANDBOX_ERROR.value:
             judge = row["judge"]
             self.scores.setdefault(row["id"], []).append(judge["score"] if judge else 0.0)
+            self.confinement.add(row)
         if row["cost_usd"] is None:
             self.unknown_cost.add(row["id"])
         else:
@@ -151,7 +200,13 @@ class Tally:
     def mean(self) -> float | None:
         """The mean score of the attempts that have one; ``None`` where none has."""
         scores = [score for attempts in self.scores.values() for score in attempts]
-        return math.fsum(scores) / len(scores) if scores else None
+        return interval.mean_of(scores) if scores else None
+
+    @property
+    def interval(self) -> dict[str, Any] | None:
+        """How far that mean can be trusted; ``None`` for less than two tasks."""
+        found = interval.of_mean(self.scores.values())
+        return found.as_json() if found else None
 
     @property
     def errors(self) -> int:
@@ -163,6 +218,14 @@ class Tally:
         """How many attempts we broke."""
         return self.statuses[Status.SANDBOX_ERROR.value]
 
+    @property
+    def failed_by(self) -> dict[str, int]:
+        """How many attempts each side made fail."""
+        counts = dict.fromkeys((side.value for side in Side), 0)
+        for status, side in attempt.FAILED_BY.items():
+            counts[side.value] += self.statuses[status.value]
+        return counts
+
     def summary(self, *, adapter: str, tasks: int, repeats: int, wall_s: float) -> dict[str, Any]:
         """The document of ``summary.json``."""
         return {
@@ -171,14 +234,22 @@ class Tally:
             "tasks": tasks,
             "repeats": repeats,
             "mean_score": self.mean,
-            "solved_once": sum(max(attempts) >= 1.0 for attempts in self.scores.values()),
+            "mean_interval": self.interval,
+            "solved_once": sum(max(attempts) >= SOLVED for attempts in self.scores.values()),
             "cost_usd": round(self.cost_usd, 6),
             "unknown_cost_tasks": len(self.unknown_cost),
             "errors": self.errors,
             "wall_s": round(wall_s, 3),
             "attempts": self.attempts,
+            "scored": self.attempts - self.sandbox_errors,
             "statuses": {status.value: self.statuses[status.value] for status in Status},
+            "failed_by": self.failed_by,
+            "failures": [
+                {"status": status, "phase": phase, "cause": cause, "attempts": number}
+                for (status, phase, cause), number in sorted(self.failures.items())
+            ],
             "unconfined": self.unconfined,
+            "confinement": self.confinement.as_json(),
             "on_host": dict(self.on_host),
             "judge_on_host": dict(self.judge_on_host),
             "complete": self.attempts == tasks * repeats,

@@ -7,6 +7,7 @@ status with a reason; a sandbox that fails is ours, and has no score.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import time
@@ -16,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 from hermit import sandbox as sandboxes
 from hermit import untrusted
 from hermit.agent.result import Failure
+from hermit.domain import attempt as ways
 from hermit.domain import codec
+from hermit.domain.attempt import Phase, Status
 from hermit.domain.trial import JudgeResult, RunOutput
 from hermit.errors import SandboxError
 from hermit.handoff import budget
@@ -25,7 +28,7 @@ from hermit.roles import judge as judge_role
 from hermit.roles import task as task_role
 from hermit.run import changes
 from hermit.run.bench import lend
-from hermit.run.report import Row, Status
+from hermit.run.report import Row
 from hermit.unconfined import Unconfined
 
 # How often an attempt is made whose container ends under it.
@@ -33,6 +36,8 @@ TRIES = 3
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hermit.domain.sandbox import Sandbox
     from hermit.handoff.redact import Found, Redactor
     from hermit.run.bench import Bench, Workspace
@@ -70,18 +75,19 @@ def _tried(bench: Bench, attempt: Attempt, records: list[str]) -> tuple[Row, boo
         on_host=on_host,
         judge_on_host=judge_on_host,
     )
+    phase = Phase.PREPARE
     try:
         with bench.workspace(attempt) as workspace:
             trial = Trial(bench, workspace)
-            row, again = _ended(trial, row)
+            ended, again = _ended(trial, row)
             records.extend(workspace.records)
-            row = without_keys(replace(row, alone=trial.alone, left=trial.left), bench.redactor, workspace.found)
+            seen = replace(ended, alone=trial.alone, left=trial.left, evidence=tuple(workspace.evidence))
+            phase = Phase.REPORT
+            row = without_keys(seen, bench.redactor, workspace.found)
             workspace.report_scrubbed()
             return row, again
-    except OSError as error:  # there was no room for the workspace itself
-        if error.errno not in FULL:
-            raise
-        return broken(row, "agent", cause="disk full", error=str(error)), False
+    except OSError as error:  # around the steps: the workspace could not be made, or what was scrubbed not be told
+        return broken(row, phase, error), False
 
 
 def _ended(trial: Trial, row: Row) -> tuple[Row, bool]:
@@ -89,17 +95,20 @@ def _ended(trial: Trial, row: Row) -> tuple[Row, bool]:
     try:
         return trial.run(row), False
     except SandboxError as error:
-        words = error.what if not error.where else f"{error.where}: {error.what}"
-        return broken(row, trial.phase, cause=error.cause, error=words), error.again
+        return broken(row, trial.phase, error), error.again
     except OSError as error:
-        if error.errno not in FULL:
-            raise
-        return broken(row, trial.phase, cause="disk full", error=str(error)), False
+        return broken(row, trial.phase, error), False
 
 
-def broken(row: Row, phase: str, *, cause: str, error: str) -> Row:
-    """The row of an attempt whose sandbox failed."""
-    return replace(row, status=Status.SANDBOX_ERROR, phase=phase, cause=cause, error=error)
+def broken(row: Row, phase: Phase, error: SandboxError | OSError) -> Row:
+    """The row of an attempt that its sandbox or this machine broke."""
+    if isinstance(error, OSError):
+        cause, words = "disk full" if error.errno in FULL else "host", str(error)
+    else:
+        cause, words = ways.ours(error.cause), error.what if not error.where else f"{error.where}: {error.what}"
+    if phase is Phase.AGENT and cause in ways.BEFORE_READY:
+        phase = Phase.START
+    return replace(row, status=Status.SANDBOX_ERROR, phase=phase, cause=cause, error=words)
 
 
 def without_keys(row: Row, redactor: Redactor, found: Found) -> Row:
@@ -143,36 +152,45 @@ class Trial:
 
     bench: Bench
     workspace: Workspace
-    phase: str = "agent"
+    phase: Phase = Phase.PREPARE
     alone: bool | None = None
     left: dict[str, Any] | None = None
 
     def run(self, row: Row) -> Row:
         """Acts, collects, judges."""
         sandbox = self.task_sandbox()
+        self.phase = Phase.AGENT
         try:
             output = self.act(sandbox)
         finally:
-            self.keep_logs()
+            with self.during(Phase.REPORT):
+                self.keep_logs()
         if isinstance(output, Failure):
             status = Status.TIMEOUT if output.cause == "timeout" else Status.AGENT_ERROR
-            return failed(row, output, status=status, phase="agent")
+            return failed(row, output, status=status, phase=Phase.AGENT)
         row = replace(row, output=output)
         self.refuse_survivors()
-        self.phase = "collect"
+        self.phase = Phase.COLLECT
         collection = self.collect()
         if isinstance(collection, Failure):
-            return failed(row, collection, status=Status.AGENT_ERROR, phase="collect")
+            return failed(row, collection, status=Status.AGENT_ERROR, phase=Phase.COLLECT)
         came = collection.as_json() if self.bench.plan.config.judge.mode == "separate" else None
         row = replace(row, missing=collection.missing, dropped=collection.dropped, collected=came)
         if collection.missing:
             words = f"nothing came of {', '.join(collection.missing)}, which judge.collect names"
-            return failed(row, Failure("missing", words), status=Status.AGENT_ERROR, phase="collect")
-        self.phase = "judge"
+            return failed(row, Failure("missing", words), status=Status.AGENT_ERROR, phase=Phase.COLLECT)
+        self.phase = Phase.JUDGE
         result = self.judge(row.judged, sandbox, output)
         if isinstance(result, Failure):
-            return failed(row, result, status=Status.JUDGE_ERROR, phase="judge")
+            return failed(row, result, status=Status.JUDGE_ERROR, phase=Phase.JUDGE)
         return replace(row, judge=result)
+
+    @contextlib.contextmanager
+    def during(self, phase: Phase) -> Iterator[None]:
+        """Something that belongs to another phase: what fails in it is told as that phase's."""
+        before, self.phase = self.phase, phase
+        yield
+        self.phase = before
 
     def task_sandbox(self) -> Sandbox:
         """The sandbox the agent gets."""
@@ -185,6 +203,7 @@ class Trial:
             hidden=plan.hidden,
             logs=str(self.workspace.logs),
             renamed=not host_reason(self.bench),
+            deadline=deadline(plan.config.agent.timeout_min),
         )
 
     def act(self, sandbox: Sandbox) -> RunOutput | Failure:
@@ -273,6 +292,14 @@ class Trial:
             return Failure("result", str(error))
 
 
-def failed(row: Row, failure: Failure, *, status: Status, phase: str) -> Row:
+def deadline(timeout_min: float | None) -> task_role.Deadline | None:
+    """When a call that is started now is stopped; the host counts from the moment its sandbox is ready, a little later."""
+    if timeout_min is None:
+        return None
+    seconds = timeout_min * 60
+    return task_role.Deadline(time.time() + seconds, time.monotonic() + seconds)
+
+
+def failed(row: Row, failure: Failure, *, status: Status, phase: Phase) -> Row:
     """The row of an attempt that failed in a phase."""
     return replace(row, status=status, phase=phase, cause=failure.cause, error=failure.error)

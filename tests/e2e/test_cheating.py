@@ -227,7 +227,17 @@ def test_nothing_that_scores_an_attempt_can_be_seen_by_it(task_set: Callable[...
         return
     assert (saw["there"], saw["beside"]) == ([], [".logs", "agent.py"])
     assert set(saw["elsewhere"]) <= {"root", "opt"}, "only what leads to the interpreter"
-    assert set(saw["variables"]) <= {"HERMIT_LOGS", "HERMIT_WORK", "HOME", "LANG", "PATH", "TMPDIR", "USER", "LC_CTYPE"}
+    deadline = {"HA_DEADLINE", "HA_DEADLINE_MONOTONIC"}
+    assert set(saw["variables"]) - deadline <= {
+        "HERMIT_LOGS",
+        "HERMIT_WORK",
+        "HOME",
+        "LANG",
+        "PATH",
+        "TMPDIR",
+        "USER",
+        "LC_CTYPE",
+    }
 
 
 def test_a_verdict_written_to_every_descriptor_is_the_agents_own_failure(

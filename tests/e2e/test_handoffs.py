@@ -70,6 +70,27 @@ def test_the_trajectory_of_an_attempt_is_kept_beside_what_it_printed(task_set: C
     assert not (made.results.parent / "logs" / "silent-0").exists()
 
 
+TOLD = """
+import os, subprocess, sys, time
+import hermit
+def run(task, adapter):
+    told = float(os.environ["HA_DEADLINE"]) - time.time()
+    search = {**os.environ, "PYTHONPATH": os.path.dirname(hermit.__path__[0])}
+    child = [sys.executable, "-c", "import hermit; print(hermit.time_left())"]
+    there = subprocess.run(child, env=search, capture_output=True, check=True)
+    return hermit.RunOutput([told, hermit.time_left(), float(there.stdout)])
+"""
+
+
+@pytest.mark.parametrize("confined", [True, False])
+def test_an_agent_and_its_programs_know_how_long_they_have(task_set: Callable[..., Any], *, confined: bool) -> None:
+    made = task_set(TOLD, JUDGE, lines=AGENT + "judge: {path: judge.py}\n")
+    assert made.eval(f"sandbox.enabled={str(confined).lower()}").code == 0
+    assert made.rows[0]["status"] == "ok", made.rows[0]["error"]
+    for left in made.rows[0]["output"]:
+        assert 0 < left < 60
+
+
 SHARED = """
 import os
 from hermit import RunOutput

@@ -97,7 +97,9 @@ def test_an_attempt_that_a_sandbox_broke_has_no_score_and_is_made_again(
     assert said.summary["statuses"] == {"ok": 2, "agent_error": 0, "timeout": 0, "judge_error": 0, "sandbox_error": 2}
     assert (said.summary["mean_score"], said.summary["errors"]) == (1.0, 2)
     broken = {row["id"]: row for row in made.rows if row["status"] == "sandbox_error"}
-    assert {task_id: row["phase"] for task_id, row in broken.items()} == {"a": "judge", "c": "agent"}
+    assert {task_id: row["phase"] for task_id, row in broken.items()} == {"a": "judge", "c": "start"}
+    assert said.summary["failed_by"] == {"agent": 0, "judge": 0, "infrastructure": 2}
+    assert said.summary["confinement"]["every"]
     assert all("made to fail" in row["error"] and row["judge"] is None for row in broken.values())
     said = made.eval("--json")
     assert said.code == 0

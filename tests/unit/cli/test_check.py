@@ -126,7 +126,13 @@ def test_an_unfit_machine_is_told_so_in_full_also_where_the_run_hides_something(
     machine(UNFIT)
     said = hermit("check", "--config", str(config), "--json", "sandbox.hide=[surely_absent]")
     assert said.code == 3
-    assert [finding["name"] for finding in said.document["findings"]] == ["sandbox", "engine", "[b]thing[/]", "config"]
+    assert [finding["name"] for finding in said.document["findings"]] == [
+        "sandbox",
+        "engine",
+        "[b]thing[/]",
+        "config",
+        "place",
+    ]
 
 
 def test_no_probe_makes_none_and_still_checks_the_config(

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from hermit.cli import eval as command
+from hermit.domain.attempt import Phase, Status
 from hermit.errors import ConfigError
 from hermit.run import plan as plans
 from hermit.run import trial
-from hermit.run.report import Row, Status
+from hermit.run.report import Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +29,7 @@ def rows(config: Path) -> list[dict[str, Any]]:
 def test_a_person_gets_a_summary_and_progress_apart(hermit: Callable[..., Any], config: Path) -> None:
     said = hermit("eval", "--config", str(config), "--adapter", "none")
     assert said.code == 0
-    assert re.search(r"^mean score +0\.5000 *$", said.out, re.MULTILINE)
+    assert re.search(r"^mean score +0\.5000, 95 % interval 0\.0\d+ to 0\.9\d+ *$", said.out, re.MULTILINE)
     assert "2/2 attempts, mean 0.500, 0 errors" in said.err
     assert re.search(r"^sandboxes start .*, because the runtime is local$", said.err, re.MULTILINE)
     assert str(config.parent / "runs" / "one" / "eval" / "none") in said.out
@@ -63,14 +65,19 @@ def test_a_broken_sandbox_is_exit_4_and_has_no_score(
     hermit: Callable[..., Any], config: Path, monkeypatch: pytest.MonkeyPatch, as_json: list[str]
 ) -> None:
     def attempt(bench: Any, attempt: Any) -> Row:
-        status = Status.SANDBOX_ERROR if attempt.key[0] == "b" else Status.OK
-        return Row(id=attempt.key[0], repeat=0, status=status, phase="agent", cause="mount", error="it fell over")
+        row = Row(id=attempt.key[0], repeat=0, status=Status.OK)
+        ours = {"status": Status.SANDBOX_ERROR, "phase": Phase.START, "cause": "check", "error": "it fell over"}
+        return replace(row, **ours) if row.id == "b" else row
 
     monkeypatch.setattr(trial, "attempt", attempt)
     said = hermit("eval", "--config", str(config), *as_json)
     assert said.code == 4
-    assert "sandbox_error b (agent, mount): it fell over" in said.err
-    assert "1 sandbox_error" in said.out or said.document["statuses"]["sandbox_error"] == 1
+    assert "sandbox_error b (start, check): it fell over" in said.err
+    if as_json:
+        assert said.document["failed_by"] == {"agent": 0, "judge": 0, "infrastructure": 1}
+        return
+    assert re.search(r"^errors +1 \(1 sandbox_error\): 1 of the infrastructure *$", said.out, re.MULTILINE)
+    assert re.search(r"^broken +1 without a score: start, check *$", said.out, re.MULTILINE)
 
 
 @pytest.mark.parametrize("failing", ["agent", "judge"])

@@ -10,7 +10,7 @@ import pytest
 from hermit.config.tasks import Task
 from hermit.domain.bind import Bind
 from hermit.domain.trial import RunOutput
-from hermit.roles import judge, secrets, task
+from hermit.roles import judge, secrets, task, tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,3 +100,12 @@ def test_the_job_holds_the_row_and_what_the_agent_handed_back(loaded: Any, tmp_p
     assert job["callable"] == f"{tmp_path}/judge.py:score"
     assert job["task"] == {"id": "a"}
     assert job["output"]["output"] == "42"
+
+
+def test_a_judge_and_a_tool_are_told_no_deadline_of_the_agents(loaded: Any, run_secrets: tuple[Secret, ...]) -> None:
+    when = task.Deadline(clock_s=1.0, monotonic_s=2.0)
+    agents = task.sandbox(loaded, work=WORK, adapter=None, secrets=run_secrets, deadline=when)
+    separate = judge.separate(loaded, agents, collected="/c", work=WORK, secrets=run_secrets)
+    for sandbox in (judge.shared(loaded, agents, run_secrets), separate):
+        assert [name for name, _ in sandbox.env] == ["HERMIT_WORK"]
+    assert set(task.OF_A_CALL) <= set(tool.NOT_A_TOOLS)

@@ -121,3 +121,10 @@ def test_every_declared_path_is_named_with_its_key(config: Callable[..., Any], t
         ("environment.write", f"{tmp_path}/w"),
         ("agent.name", f"{tmp_path}/agent.py"),
     )
+
+
+def test_an_agent_is_told_when_it_is_stopped(config: Callable[..., Any]) -> None:
+    loaded = config()
+    when = task.Deadline(clock_s=1_700_000_000.5, monotonic_s=12.25)
+    told = task.sandbox(loaded, work=WORK, adapter=None, secrets=(), deadline=when).env
+    assert {("HA_DEADLINE", "1700000000.500"), ("HA_DEADLINE_MONOTONIC", "12.250")} <= set(told)

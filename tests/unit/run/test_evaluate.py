@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermit import sandbox as sandboxes
+from hermit.domain.attempt import Phase, Status
 from hermit.errors import ConfigError, ExitCode, Interrupted, SandboxError
 from hermit.run import bench as benches
 from hermit.run import evaluate, trial
-from hermit.run.report import Row, Status
+from hermit.run.report import Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -182,7 +183,8 @@ def test_a_broken_sandbox_is_a_row_that_is_made_again_by_the_next_run(
 ) -> None:
     def break_one(attempt: Any) -> Row | None:
         key = attempt.key
-        return Row(id=key[0], repeat=0, status=Status.SANDBOX_ERROR) if key[0] == "t/1" else None
+        broken = Row(id=key[0], repeat=0, status=Status.SANDBOX_ERROR, phase=Phase.START, cause="check")
+        return broken if key[0] == "t/1" else None
 
     breaking(break_one, monkeypatch)
     summary = run.evaluate()
@@ -302,11 +304,11 @@ def test_a_sandbox_that_fails_while_it_starts_is_a_row_with_its_cause(run: Any) 
         owner = None
 
         def run(self, *_: Any, **__: Any) -> Any:
-            raise SandboxError("it fell over", where="the task sandbox", cause="mount")
+            raise SandboxError("it fell over", where="the task sandbox", cause="check")
 
     place: Any = Broken()
     summary = evaluate.evaluate(run.plan(), place, fresh=False, show=lambda _: None)
     assert (summary["mean_score"], summary["statuses"]["sandbox_error"]) == (None, 3)
     assert {(row["phase"], row["cause"], row["error"]) for row in run.rows} == {
-        ("agent", "mount", "the task sandbox: it fell over")
+        ("start", "check", "the task sandbox: it fell over")
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from hermit.domain.attempt import Phase, Status
 from hermit.domain.trial import JudgeResult
 from hermit.run import github
-from hermit.run.report import Results, Row, Status, Tally
+from hermit.run.report import Results, Row, Tally
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +35,9 @@ def made(tmp_path: Path) -> Any:
 
 
 def failed(task_id: str, words: str, status: Status = Status.AGENT_ERROR) -> Row:
-    return Row(id=task_id, repeat=0, status=status, error=words, phase="agent", cause="exception")
+    ways = {Status.SANDBOX_ERROR: (Phase.START, "check"), Status.JUDGE_ERROR: (Phase.JUDGE, "exception")}
+    phase, cause = ways.get(status, (Phase.AGENT, "exception"))
+    return Row(id=task_id, repeat=0, status=status, error=words, phase=phase, cause=cause)
 
 
 def scored(task_id: str, score: float, feedback: str = "") -> Row:
@@ -42,11 +46,13 @@ def scored(task_id: str, score: float, feedback: str = "") -> Row:
 
 def test_errors_come_before_failures_and_ten_of_a_kind(made: Any) -> None:
     rows = [failed(f"a{number}", "why") for number in range(12)]
-    file, _ = made(*rows, scored("b", 0.5, "close"), scored("c", 1.0), failed("d", "fell", Status.SANDBOX_ERROR))
+    broken = failed("d", "fell", Status.SANDBOX_ERROR)
+    file, _ = made(*rows, scored("b", 0.5, "close"), failed("e", "why", Status.JUDGE_ERROR), scored("c", 1.0), broken)
     lines = list(github.remarks(file))
-    assert lines[0] == "::error title=d::sandbox_error (agent, exception): fell"
-    assert lines[1] == "::warning title=a0::agent_error (agent, exception): why"
-    assert [line.split(" ")[0] for line in lines] == ["::error"] + ["::warning"] * 10
+    assert lines[0] == "::error title=d::infrastructure: sandbox_error (start, check): fell"
+    assert lines[1] == "::error title=e::judge: judge_error (judge, exception): why"
+    assert lines[2] == "::warning title=a0::agent_error (agent, exception): why"
+    assert [line.split(" ")[0] for line in lines] == ["::error"] * 2 + ["::warning"] * 10
 
 
 @given(said=st.text(st.characters(), max_size=60), title=st.text(st.characters(), max_size=20))
@@ -81,7 +87,7 @@ def test_words_on_the_page_are_text_in_one_cell(made: Any, said: str) -> None:
     assert sum(token.type == "heading_open" for token in flat) == 1
     assert sum(token.type == "table_open" for token in flat) == 2
     assert sum(token.type == "tr_open" for token in flat) == 2 + 1 + 2
-    assert {cell.count("|") for cell in page.splitlines() if cell.startswith("| <code>")} <= {4, 7}
+    assert {cell.count("|") for cell in page.splitlines() if cell.startswith("| <code>")} <= {5, 9}
     for mark in ("http:", "www.", "<img", "<script", "`"):
         assert mark not in page
 
@@ -90,15 +96,18 @@ def test_the_page_says_what_it_came_to_and_how_many_it_leaves_out(made: Any) -> 
     file, summary = made(*(failed(f"a{number}", "why") for number in range(60)), scored("b", 1.0))
     page = github.page(file, summary)
     assert page.startswith("### hermit eval: mean score 0.0164\n")
-    assert "| <code>none</code> | 61 | 61 | 1 | 60 | 1.5 s |" in page
+    assert "| <code>none</code> | 61 | 61 | 1 | 60 | 0 | 0 | 1.5 s |" in page
     assert page.rstrip().endswith("and 10 more")
     assert page.count("agent_error (agent, exception)") == 50
 
 
 def test_the_page_of_a_run_that_we_broke_has_no_mean_and_names_what_was_not_confined(made: Any) -> None:
     row = failed("a", "fell", Status.SANDBOX_ERROR)
-    page = github.page(*made(row, Row(id="b", repeat=0, status=Status.SANDBOX_ERROR, confined=False)))
+    page = github.page(*made(row, replace(row, id="b", confined=False)))
+    assert "| 2 | 0 | 0 | 0 | 2 | 1.5 s |" in page
+    assert "| infrastructure | sandbox_error (start, check) |" in page
     assert "mean score none" in page
+    assert "0 of 0 scored attempts are shown to have been confined." in page
     assert "**1 attempts ran without a sandbox.**" in page
 
 

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hermit.domain.attempt import Phase, Status
 from hermit.domain.trial import JudgeResult
 from hermit.errors import ConfigError
 from hermit.run import junit
-from hermit.run.report import Results, Row, Status
+from hermit.run.report import Results, Row
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 # Of each element: its attributes, all of them needed, and what may stand in it.
 SCHEMA: dict[str, tuple[set[str], set[str]]] = {
     "testsuites": ({"name", "tests", "failures", "errors", "time"}, {"testsuite"}),
-    "testsuite": ({"name", "tests", "failures", "errors", "skipped", "time"}, {"testcase"}),
+    "testsuite": ({"name", "tests", "failures", "errors", "skipped", "time"}, {"testcase", "properties"}),
+    "properties": (set(), {"property"}),
+    "property": ({"name", "value"}, set()),
     "testcase": ({"classname", "name", "time"}, {"failure", "error", "system-out"}),
     "failure": ({"message", "type"}, set()),
     "error": ({"message", "type"}, set()),
@@ -35,7 +38,7 @@ def row(task_id: str, score: float | None = 1.0, *, status: Status = Status.OK, 
 
 
 def failed(task_id: str, status: Status, error: str = "why", *, phase: str = "agent", cause: str = "exception") -> Row:
-    return row(task_id, None, status=status, error=error, phase=phase, cause=cause)
+    return row(task_id, None, status=status, error=error, phase=Phase(phase), cause=cause)
 
 
 def report(directory: Path, *rows: Row) -> ET.Element:
@@ -72,27 +75,47 @@ def test_each_attempt_is_a_case_with_its_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("one", "found"),
     [
-        (row("a", 0.25, feedback="close"), ("failure", "score 0.25", "score", "close")),
-        (row("a", 0.0), ("failure", "score 0", "score", None)),
-        (failed("a", Status.AGENT_ERROR), ("failure", "agent_error (agent, exception)", "exception", "why")),
-        (failed("a", Status.TIMEOUT, cause="timeout"), ("failure", "timeout (agent, timeout)", "timeout", "why")),
+        (row("a", 0.25, feedback="close"), ("failure", "score 0.25", "agent: score", "close")),
+        (row("a", 0.0), ("failure", "score 0", "agent: score", None)),
+        (failed("a", Status.AGENT_ERROR), ("failure", "agent_error (agent, exception)", "agent: exception", "why")),
+        (
+            failed("a", Status.TIMEOUT, cause="timeout"),
+            ("failure", "timeout (agent, timeout)", "agent: timeout", "why"),
+        ),
         (
             failed("a", Status.JUDGE_ERROR, phase="judge"),
-            ("error", "judge_error (judge, exception)", "exception", "why"),
+            ("error", "judge_error (judge, exception)", "judge: exception", "why"),
         ),
-        (failed("a", Status.SANDBOX_ERROR, cause="mount"), ("error", "sandbox_error (agent, mount)", "mount", "why")),
+        (
+            failed("a", Status.SANDBOX_ERROR, phase="start", cause="check"),
+            ("error", "sandbox_error (start, check)", "infrastructure: check", "why"),
+        ),
     ],
 )
 def test_what_an_agent_did_is_a_failure_and_what_a_judge_or_we_did_an_error(
     tmp_path: Path, one: Row, found: tuple[str, str, str, str | None]
 ) -> None:
-    (said,) = report(tmp_path, one)[0][0]
+    root = report(tmp_path, one)
+    (said,) = next(root.iter("testcase"))
     assert (said.tag, said.get("message"), said.get("type"), said.text) == found
+
+
+def test_the_suite_counts_whose_doing_it_was(tmp_path: Path) -> None:
+    ours = failed("c", Status.SANDBOX_ERROR, phase="start", cause="check")
+    judges = failed("d", Status.JUDGE_ERROR, phase="judge")
+    root = report(tmp_path, row("a"), row("b", 0.5), ours, judges, failed("e", Status.AGENT_ERROR))
+    assert {one.get("name"): one.get("value") for one in root.iter("property")} == {
+        "not passed: agent": "2",
+        "not passed: judge": "1",
+        "not passed: infrastructure": "1",
+    }
 
 
 def test_a_solved_attempt_passes_and_its_feedback_is_kept(tmp_path: Path) -> None:
     root = report(tmp_path, row("a", 1.0), row("b", 1.5, feedback="better than <asked>"))
-    assert [(child.tag, child.text) for case in root[0] for child in case] == [("system-out", "better than <asked>")]
+    assert [(child.tag, child.text) for case in root.iter("testcase") for child in case] == [
+        ("system-out", "better than <asked>")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -108,19 +131,19 @@ def test_words_come_back_as_they_were_and_what_xml_cannot_hold_is_spelled_out(
     tmp_path: Path, said: str, read: str
 ) -> None:
     root = report(tmp_path, failed(said, Status.AGENT_ERROR, said), row("b", 0.0, feedback=said))
-    assert [next(root.iter("failure")).text, root[0][1][0].text] == [read, read]
-    assert root[0][0].get("name") == read
+    assert [next(root.iter("failure")).text, root[0][2][0].text] == [read, read]
+    assert root[0][1].get("name") == read
 
 
 @given(said=st.text(st.characters(), max_size=40))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_words_break_the_report(tmp_path: Path, said: str) -> None:
     rows = [failed(said, Status.AGENT_ERROR, said), row(said, 0.5, feedback=said), row("c", feedback=said)]
-    assert len(report(tmp_path, *rows)[0]) == 3
+    assert len(list(report(tmp_path, *rows).iter("testcase"))) == 3
 
 
 def test_a_flood_of_feedback_is_cut_and_says_so(tmp_path: Path) -> None:
-    text = report(tmp_path, row("a", 0.0, feedback="x" * 100_000))[0][0][0].text
+    text = report(tmp_path, row("a", 0.0, feedback="x" * 100_000))[0][1][0].text
     assert text is not None
     assert len(text) < 21_000
     assert text.endswith("and 80000 more characters, in results.jsonl")

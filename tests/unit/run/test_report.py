@@ -9,17 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hermit.domain.attempt import WAYS, Phase, Side, Status
 from hermit.domain.trial import JudgeResult, RunOutput
 from hermit.errors import ConfigError
-from hermit.run.report import Results, Row, Status, Tally, resume
+from hermit.run.report import Results, Row, Tally, proven, resume
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def row(task_id: str, score: float | None = 1.0, *, repeat: int = 0, status: Status = Status.OK, **more: Any) -> Row:
-    """A row with this score, or without a judge's word."""
+    """A row with this score, or without a judge's word; one that failed did so in the first way there is."""
     judge = None if score is None else JudgeResult(score)
+    if status is not Status.OK:
+        phase, causes = next(iter(WAYS[status].items()))
+        more = {"phase": phase, "cause": min(causes), **more}
     return Row(id=task_id, repeat=repeat, status=status, judge=judge, **more)
 
 
@@ -76,7 +80,10 @@ def test_the_summary_counts_tasks_attempts_cost_and_errors() -> None:
         row("b", 0.5, output=RunOutput()),
         row("b", None, repeat=1, status=Status.TIMEOUT),
     ]
-    assert tally(*rows).summary(adapter="none", tasks=2, repeats=2, wall_s=1.23456) == {
+    summary = tally(*rows).summary(adapter="none", tasks=2, repeats=2, wall_s=1.23456)
+    around = summary["mean_interval"]
+    around |= {"low": round(around["low"], 1), "high": round(around["high"], 1)}
+    assert summary == {
         "adapter": "none",
         "commit": None,
         "tasks": 2,
@@ -88,8 +95,22 @@ def test_the_summary_counts_tasks_attempts_cost_and_errors() -> None:
         "errors": 1,
         "wall_s": 1.235,
         "attempts": 4,
+        "mean_interval": {"low": 0.0, "high": 1.0, "level": 0.95, "method": "wilson", "tasks": 2},
+        "scored": 4,
         "statuses": {"ok": 3, "agent_error": 0, "timeout": 1, "judge_error": 0, "sandbox_error": 0},
+        "failed_by": {"agent": 1, "judge": 0, "infrastructure": 0},
+        "failures": [{"status": "timeout", "phase": "agent", "cause": "timeout", "attempts": 1}],
         "unconfined": 0,
+        "confinement": {
+            "every": False,
+            "scored": 4,
+            "proven": 0,
+            "starts": 0,
+            "checks": 0,
+            "passed": 0,
+            "records": 0,
+            "backends": {},
+        },
         "on_host": {},
         "judge_on_host": {},
         "complete": True,
@@ -210,3 +231,80 @@ def test_a_broken_line_that_is_not_the_last_is_refused_with_its_place_and_the_fi
     assert caught.value.where == f"{results}, line 2"
     assert "--fresh" in caught.value.cure
     assert results.read_bytes() == broken
+
+
+def start(role: str = "task", *, confined: bool = True, checks: int = 3, passed: int = 3, record: str = "r") -> Any:
+    """What a row says of one start."""
+    return {"role": role, "backend": "b 1", "confined": confined, "checks": checks, "passed": passed, "record": record}
+
+
+@pytest.mark.parametrize(
+    ("judged", "starts", "shown"),
+    [
+        ("separate", [start(), start("judge")], True),
+        ("host", [start(), start("judge", confined=False, checks=0, passed=0)], True),
+        ("separate", [start()], True),  # the agent failed, and no judge was started
+        ("separate", [], False),
+        ("separate", [start("judge")], False),
+        ("separate", [start(confined=False), start("judge")], False),
+        ("separate", [start(), start("judge", confined=False)], False),
+        ("separate", [start(passed=2), start("judge")], False),
+        ("separate", [start(checks=0, passed=0), start("judge")], False),
+        ("separate", [start(record=""), start("judge")], False),
+    ],
+)
+def test_a_row_is_shown_to_have_been_confined_by_its_own_evidence_alone(
+    judged: str, starts: list[Any], *, shown: bool
+) -> None:
+    made = row("a", judged=judged, evidence=tuple(starts)).as_json()
+    assert proven(made) is shown
+    assert not proven(made | {"confined": False})
+    assert tally(row("a", judged=judged, evidence=tuple(starts))).confinement.as_json()["every"] is shown
+
+
+def test_a_row_of_an_older_run_shows_nothing() -> None:
+    made = row("a").as_json()
+    del made["evidence"]
+    found = Tally()
+    found.add(made)
+    assert found.confinement.as_json()["proven"] == 0
+
+
+def test_the_summary_says_what_shows_that_every_scored_row_was_confined() -> None:
+    starts = (start(), start("judge"))
+    rows = [row("a", judged="shared", evidence=starts), row("b", judged="shared", evidence=starts), BROKEN]
+    assert tally(*rows).confinement.as_json() == {
+        "every": True,
+        "scored": 2,
+        "proven": 2,
+        "starts": 4,
+        "checks": 12,
+        "passed": 12,
+        "records": 4,
+        "backends": {"b 1": 4},
+    }
+    assert not tally(BROKEN).confinement.as_json()["every"]
+
+
+def test_each_side_and_each_way_to_fail_is_counted_apart() -> None:
+    failed = [row("a", None, status=status) for status in Status if status is not Status.OK]
+    found = tally(*failed, BROKEN, row("c"))
+    assert found.failed_by == {side.value: 2 if side is not Side.JUDGE else 1 for side in Side}
+    summary = found.summary(adapter="none", tasks=1, repeats=1, wall_s=1.0)
+    assert [(each["status"], each["attempts"]) for each in summary["failures"]] == [
+        ("agent_error", 1),
+        ("judge_error", 1),
+        ("sandbox_error", 2),
+        ("timeout", 1),
+    ]
+    assert (summary["attempts"], summary["scored"]) == (6, 4)
+
+
+def test_a_row_that_failed_says_in_which_phase_by_which_cause_and_whose_it_was() -> None:
+    made = row("a", None, status=Status.SANDBOX_ERROR, phase=Phase.COLLECT, cause="copy").as_json()
+    assert [made[name] for name in ("status", "failed_by", "phase", "cause")] == [
+        *("sandbox_error", "infrastructure", "collect", "copy")
+    ]
+    assert [row("a").as_json()[name] for name in ("failed_by", "phase", "cause")] == ["", "", ""]
+    with pytest.raises(ValueError, match="has the phase"):
+        Row(id="a", repeat=0, status=Status.SANDBOX_ERROR)

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermit import sandbox as sandboxes
-from hermit.cli.reports import Reports
+from hermit.cli.ci import Reports
 from hermit.config.load import load
+from hermit.domain.attempt import Phase, Status
 from hermit.errors import HermitError, Interrupted
 from hermit.oci.engine import Engine
 from hermit.run import evaluate, place, trial
 from hermit.run import plan as plans
-from hermit.run.report import Row, Status
+from hermit.run.report import Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,7 +100,8 @@ def test_a_broken_sandbox_is_exit_4_whatever_the_score(
     hermit: Callable[..., Any], config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def attempt(bench: Any, attempt: Any) -> Row:
-        return Row(id=attempt.key[0], repeat=0, status=Status.SANDBOX_ERROR, phase="agent", cause="mount", error="x")
+        ours = {"status": Status.SANDBOX_ERROR, "phase": Phase.START, "cause": "check", "error": "x"}
+        return Row(id=attempt.key[0], repeat=0, **ours)
 
     monkeypatch.setattr(trial, "attempt", attempt)
     path = tmp_path / "report.xml"
