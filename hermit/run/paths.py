@@ -113,24 +113,23 @@ class StepPaths(RunPaths):
         return self.root / step_name(self.number)
 
     @property
-    def called(self) -> Path:
-        """The learner's answer; where it is there, its call is never made again."""
-        return self.evaluation / "learner.json"
+    def call(self) -> Path:
+        """What the learner's call left: its answer and copies. Where this is there, the call is never made again."""
+        return self.evaluation / "learner"
 
-    @property
-    def adapter(self) -> Path:
-        """The adapter as it left the learner's sandbox, before anything was checked."""
-        return self.evaluation / "adapter"
-
-    @property
-    def state(self) -> Path:
-        """What the learner had kept when its call ended."""
-        return self.evaluation / "state"
+    def left(self, name: str) -> Path:
+        """A part of the learner's desk as it was when the call had ended."""
+        return self.call / name
 
     @property
     def check(self) -> Path:
         """What checking the adapter found."""
         return self.evaluation / "check_feedback.json"
+
+    @property
+    def change(self) -> Path:
+        """What the step changed, as a diff."""
+        return self.evaluation / "change.diff"
 
 
 @dataclass(frozen=True)
@@ -145,17 +144,18 @@ class TrainPaths:
         ├── steps.jsonl                   a line for each finished step
         ├── summary.json                  what they come to
         ├── step_NNNN/                    results.jsonl, logs/ and redaction.jsonl as an evaluation has them, and
-        │   ├── learner.json              what the learner answered
-        │   ├── adapter/                  what it left, before it was checked
-        │   ├── state/                    what it kept, while the step after it is not finished
-        │   └── check_feedback.json       what checking that found
+        │   ├── learner/                  what the learner's call left: answer.json, output/ and, of the last call,
+        │   │                             adapter/ before it was checked, state/ and home/
+        │   ├── learner.out learner.err   what it printed
+        │   ├── tools.jsonl               a line for each call of a tool
+        │   ├── check_feedback.json       what checking the adapter found
+        │   └── change.diff               what became of it
         ├── learning_material/            what the learner is shown
         │   ├── README.md
         │   ├── index.jsonl               a line for each step
         │   ├── current                   a link to the last one
         │   └── step_NNNN/
         │       ├── summary.json  tasks/<id>.json  trajectories/<id>/  check_feedback.json
-        ├── learner/                      state/, scratch/, output/ and home/ of the learner
         └── checkout/                     the last adapter, with CARD.md
 
     Args:
@@ -183,11 +183,6 @@ class TrainPaths:
     def material(self) -> Path:
         """What the learner is shown of the steps."""
         return self.root / "learning_material"
-
-    @property
-    def learner(self) -> Path:
-        """The learner's own directories."""
-        return self.root / "learner"
 
     @property
     def checkout(self) -> Path:
