@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hermit.domain.trial import JudgeResult, RunOutput
     from hermit.run.adapter_code import AdapterError, call_adapter
     from hermit.run.deadline import time_left
+    from hermit.run.session import Session
 
 __version__ = "0.1.0"
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "JudgeResult",
     "RunOutput",
     "Sandbox",
+    "Session",
     "__version__",
     "call_adapter",
     "time_left",
@@ -39,6 +41,7 @@ def __getattr__(name: str) -> Any:
         "JudgeResult": "hermit.domain.trial",
         "RunOutput": "hermit.domain.trial",
         "Sandbox": "hermit.domain.sandbox",
+        "Session": "hermit.run.session",
         "call_adapter": "hermit.run.adapter_code",
         "time_left": "hermit.run.deadline",
     }

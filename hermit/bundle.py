@@ -39,6 +39,15 @@ ARCHIVER = (
     "hermit.handoff.walk",
     "hermit.untrusted",
 )
+# What a learner's worker imports of it, and what a method may import of it where nothing else of the package is shown.
+EVOLVER = (
+    *WORKER,
+    "hermit.agent.base",
+    *(f"hermit.domain.{name}" for name in ("bind", "hide", "limits", "network", "pathmap", "sandbox")),
+    "hermit.evolver",
+    *(f"hermit.evolver.{name}" for name in ("acting", "base", "command", "tools", "views", "wire", "worker")),
+    "hermit.untrusted",
+)
 # The first words of the relay, with the number of a descriptor that holds a bundle. Nobody else has read from it.
 FIRST_WORDS = (
     "import sys,marshal,posix;hermit=int(sys.argv[1]);"
@@ -81,7 +90,7 @@ def _carried(package: str, standard: tuple[str, ...], *, worker: str) -> Carried
     """
     found = {name: _module(name, f"{package}/inside/{name}") for name in RELAY}
     if worker:
-        own = ARCHIVER if worker in ARCHIVER else WORKER
+        own = next(modules for modules in (WORKER, ARCHIVER, EVOLVER) if worker in modules)
         found |= {name: _module(name, f"{os.path.dirname(package)}/{name.replace('.', '/')}") for name in own}
     for name in (*STANDARD, *(STANDARD_WORKER if worker else ())):
         file = getattr(importlib.import_module(name), "__file__", None)

@@ -26,6 +26,8 @@ _THREAD = threading.local()
 MOST_PAGES = 32
 LEAST_IN_ALL, MOST_IN_ALL = 128 * 1024, 6 * 1024 * 1024
 POINTER_BYTES = 8
+MOST_LAST_WORDS = 4096
+LAST_WORDS_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,21 @@ class Finished:
 
 
 def capture(
-    argv: Sequence[str], *, timeout_s: float, env: Mapping[str, str] | None = None, stdin: bytes = b""
+    argv: Sequence[str],
+    *,
+    timeout_s: float,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    pass_fds: Sequence[int] = (),
 ) -> Finished:
     """Runs one short host command to its end and keeps what it writes.
+
+    Args:
+        argv: The command.
+        timeout_s: Seconds it may take.
+        env: Its variables; this process's own unless given.
+        stdin: Its standard input.
+        pass_fds: Descriptors it holds too: what they lock stays locked as long as it lives, even where this process dies.
 
     Raises:
         FileNotFoundError: The program does not exist.
@@ -59,6 +73,7 @@ def capture(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=dict(env) if env is not None else None,
+        pass_fds=tuple(pass_fds),
         start_new_session=True,
     )
     with child:
@@ -71,6 +86,32 @@ def capture(
             kill_group(child.pid)
             raise
     return Finished(tuple(argv), child.returncode, stdout, stderr)
+
+
+def logged(argv: Sequence[str], *, env: Mapping[str, str], cwd: str) -> tuple[int, str]:
+    """Runs a command to its end with this process's own output, and returns its code and the last line of its errors.
+
+    Raises:
+        OSError: It does not start.
+    """
+    child = subprocess.Popen(
+        list(argv), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=dict(env), cwd=cwd, start_new_session=True
+    )
+    said = bytearray()
+
+    def pass_on() -> None:
+        assert child.stderr is not None  # noqa: S101 - it is a pipe
+        while piece := os.read(child.stderr.fileno(), 1 << 16):
+            said.extend(piece)
+            del said[:-MOST_LAST_WORDS]
+            while piece:
+                piece = piece[os.write(2, piece) :]
+
+    reader = threading.Thread(target=pass_on, daemon=True)
+    reader.start()
+    code = child.wait()
+    reader.join(timeout=LAST_WORDS_S)  # a process it left behind may hold the pipe
+    return code, Finished(tuple(argv), code, b"", bytes(said)).last_words
 
 
 def attached(argv: Sequence[str]) -> int:

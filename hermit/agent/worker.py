@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 def run_agent(job_descriptor: int, result_descriptor: int) -> None:
     """Runs ``run(task, adapter)`` of the job's callable."""
-    job = _take(job_descriptor, result_descriptor)
-    _hand_back(result_descriptor, lambda: _agent_output(job))
+    job = take(job_descriptor, result_descriptor)
+    hand_back(result_descriptor, lambda: _agent_output(job))
 
 
 def run_judge(job_descriptor: int, result_descriptor: int) -> None:
     """Runs ``score(task, output)`` of the job's callable."""
-    job = _take(job_descriptor, result_descriptor)
-    _hand_back(result_descriptor, lambda: _judge_result(job))
+    job = take(job_descriptor, result_descriptor)
+    hand_back(result_descriptor, lambda: _judge_result(job))
 
 
 def run_tool(job_descriptor: int, result_descriptor: int) -> None:
     """Runs the job's callable, a tool or code of an adapter, with the one value it is given."""
-    job = _take(job_descriptor, result_descriptor)
-    _hand_back(result_descriptor, lambda: {"returned": _callable(job["callable"], job["code"])(job["argument"])})
+    job = take(job_descriptor, result_descriptor)
+    hand_back(result_descriptor, lambda: {"returned": callable_of(job["callable"], job["code"])(job["argument"])})
 
 
-def _take(job_descriptor: int, result_descriptor: int) -> dict[str, Any]:
+def take(job_descriptor: int, result_descriptor: int) -> dict[str, Any]:
     """The job: a line of JSON, then the code of the callable's file as the host compiled it."""
     os.set_inheritable(result_descriptor, False)
     os.register_at_fork(after_in_child=lambda: os.close(result_descriptor))
@@ -54,7 +54,7 @@ def _take(job_descriptor: int, result_descriptor: int) -> dict[str, Any]:
 def _agent_output(job: dict[str, Any]) -> dict[str, Any]:
     from pathlib import Path  # noqa: PLC0415 - a judge does without it
 
-    run = _callable(job["callable"], job["code"])
+    run = callable_of(job["callable"], job["code"])
     task, base = job["task"], Path(job["base"])
     adapter = Path(job["adapter"]) if job["adapter"] else None
     if isinstance(run, type):
@@ -70,7 +70,7 @@ def _agent_output(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _judge_result(job: dict[str, Any]) -> dict[str, Any]:
-    score = _callable(job["callable"], job["code"])
+    score = callable_of(job["callable"], job["code"])
     value = score(job["task"], codec.run_output(job["output"]))
     try:
         return dict(vars(codec.judge_result(value)))
@@ -78,7 +78,7 @@ def _judge_result(job: dict[str, Any]) -> dict[str, Any]:
         raise codec.WrongResult(f"score() returned something else: {error}") from None
 
 
-def _callable(name: str, code: bytes) -> Any:
+def callable_of(name: str, code: bytes) -> Any:
     """``/path/file.py:Name`` or ``package.module:Name``."""
     where, _, attribute = name.rpartition(":")
     if where.endswith(".py"):
@@ -93,7 +93,7 @@ def _callable(name: str, code: bytes) -> Any:
     return getattr(module, attribute)
 
 
-def _hand_back(descriptor: int, work: Any) -> None:
+def hand_back(descriptor: int, work: Any) -> None:
     """Writes what ``work`` returns, or how it failed; the process goes on to its end either way."""
     try:
         value = work()

@@ -301,22 +301,22 @@ def _apparmor(facts: Facts, container_cure: str) -> Finding:
     if facts.lsm_label.count(":") > 1:  # a user, a role, a type and a level: SELinux's, not a profile's name
         return _selinux(facts, container_cure)
     what = f"a security module confines this process as {facts.lsm_label or 'something unnamed'} and denies mounts or namespaces"
+    profile = "an AppArmor profile that allows userns, mount, umount and pivot_root"
     if not facts.container:
-        return Finding(
-            "apparmor", what, "give the program an AppArmor profile that allows userns, mount, umount and pivot_root"
-        )
+        return Finding("apparmor", what, f"give the program {profile}")
     # docker-default denies mount, which no addition can take back: another profile has to stand in its place.
     option = "--security-opt apparmor=unconfined"
-    tail = f"put {option} (or a profile of your own that allows userns, mount, umount, pivot_root) before the image"
-    return Finding("apparmor", what, f"{container_cure}  - and {tail}" if container_cure else tail)
+    tail = f"{container_cure}  - and put {option} (or {profile}) before the image".removeprefix("  - and ")
+    return Finding("apparmor", what, container_cure if option in container_cure else tail)
 
 
 def _selinux(facts: Facts, container_cure: str) -> Finding:
     what = f"SELinux confines this process as {facts.lsm_label} and denies mounts or namespaces"
     if not facts.container:
         return Finding("selinux", what, "start it in a domain that may mount, such as unconfined_t (runcon)")
-    tail = "put --security-opt label=disable (or a type that may mount) before the image"
-    return Finding("selinux", what, f"{container_cure}  - and {tail}" if container_cure else tail)
+    tail = f"{container_cure}  - and put --security-opt label=disable (or a type that may mount) before the image"
+    right = "label=disable" in container_cure
+    return Finding("selinux", what, container_cure if right else tail.removeprefix("  - and "))
 
 
 def _masked_proc(facts: Facts, container_cure: str) -> Finding:

@@ -13,6 +13,7 @@ from hermit.cli.eval import JsonOption, Overrides
 from hermit.config.load import load
 from hermit.domain import hide
 from hermit.errors import ExitCode
+from hermit.run import baselines
 from hermit.run import check as checks
 from hermit.run import plan as plans
 from hermit.run.doctor import images
@@ -23,8 +24,9 @@ HELP = """Say whether this machine, and a config, are fit to run.
 Without a config it starts a real sandbox and tries to break out of it, and looks at each thing by itself that a sandbox
 is made of. It ends with 0 where sandboxes start, 6 where only a run with `sandbox.enforce: best_effort` would go on,
 unconfined, and 3 where nothing runs. With a config it also validates the config, the data
-and the paths, says where sandboxes would start and whether the images for them are fit, and makes one attempt at the
-first task there.
+and the paths, says where sandboxes would start and whether the images for them are fit, looks for git histories that
+agents are shown, and makes one attempt at the first task there. Where the config names a reference and an empty agent
+(`check.reference`, `check.empty`), the first must pass and the second fail.
 
 \b
 Examples:
@@ -46,6 +48,7 @@ def command(
     """Runs the command and returns its exit code."""
     variables = environ.snapshot()
     plan = None
+    tried: tuple[baselines.Baseline, ...] = ()
     if config is not None:
         file = config.absolute()
         loaded = load(file, tuple(overrides or ()), environ=variables)
@@ -56,6 +59,7 @@ def command(
             splits=("train", "test"),
             inherited=variables.get(hide.VARIABLE, ""),
         )
+        tried = baselines.planned(plan, inherited=variables.get(hide.VARIABLE, ""))
     elif overrides:
         raise typer.BadParameter("settings need a --config that they replace settings of")
     findings = list(checks.machine(variables))
@@ -65,7 +69,7 @@ def command(
         where = images.judged(plan.config, environ=variables)
         findings = [*(checks.beside(findings) if where.elsewhere else findings), *where.findings]
         if checks.goes_on(findings, plan.config):
-            findings += checks.tried(plan, where.choice, attempt=not no_probe)
+            findings += checks.tried(plan, where.choice, attempt=not no_probe, known=tried)
     level = verdict(findings)
     if level is Level.BEST_EFFORT and plan is not None and not checks.goes_on(findings, plan.config):
         level = Level.UNFIT  # the config requires what cannot be had here

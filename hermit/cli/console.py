@@ -17,8 +17,9 @@ from hermit.domain.attempt import Status
 from hermit.run.doctor.finding import Level
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from hermit.adapter.spec import Check
     from hermit.run import evaluate
     from hermit.run.doctor.finding import Finding
     from hermit.run.report import Row
@@ -98,7 +99,8 @@ class ProgressView:
             self._console.print(failure_line(progress.row), markup=False)
         done, tally = progress.tally.attempts, progress.tally
         mean = "-" if tally.mean is None else f"{tally.mean:.3f}"
-        words = f"mean {mean}, {tally.errors} errors"
+        ours = f", {tally.sandbox_errors} without a score" if tally.sandbox_errors else ""
+        words = f"mean {mean}, {tally.errors} errors{ours}"
         if self._bar is not None:
             self._bar.update(self._task, total=progress.total, completed=done, description=words)
             return
@@ -119,6 +121,17 @@ def failure_line(row: Row) -> str:
     # GitHub Actions finds a command anywhere in a line.
     plain = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
     return plain.replace("##[", r"##\[")
+
+
+def problem_lines(check: Check) -> Iterator[str]:
+    """What a check of an adapter found, a line each; the names are a learner's, and may hold anything."""
+    for problem in check.problems:
+        line = (
+            f"{check.number}  {problem.path}: {problem.reason}" if problem.path else f"{check.number}  {problem.reason}"
+        )
+        yield "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
+    if check.more:
+        yield f"{check.number}  {check.more} more"
 
 
 def print_summary(summary: dict[str, Any], *, where: str) -> None:

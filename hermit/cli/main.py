@@ -47,10 +47,10 @@ def main() -> None:
     sys.exit(run(sys.argv[1:]))
 
 
-def run(arguments: list[str]) -> int:
+def run(arguments: list[str], *, program: typer.Typer = app, name: str = "hermit") -> int:
     """Runs one command line and returns its exit code; a failure is one clear message on standard error."""
     try:
-        code = app(arguments, prog_name="hermit", standalone_mode=False)
+        code = program(arguments, prog_name=name, standalone_mode=False)
         sys.stdout.flush()
     except HermitError as error:
         console.err().print(console.without_keys(f"hermit: {error}"), markup=False)

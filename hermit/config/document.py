@@ -151,9 +151,11 @@ def read_mapping(path: Path) -> Placed:
     return Placed(root.value, at(1))
 
 
-def refusal(problems: list[Problem], *, where: str) -> ConfigError:
+SCHEMA_CURE = "correct it; `hermit config schema` prints every key with its type and default"
+
+
+def refusal(problems: list[Problem], *, where: str, cure: str = SCHEMA_CURE) -> ConfigError:
     """One error for everything that is wrong, a line each, in the order of the places."""
-    cure = "correct it; `hermit config schema` prints every key with its type and default"
     ordered = sorted(problems)
     if len(ordered) == 1:
         return ConfigError(ordered[0].text, where=ordered[0].where.text, cure=cure)

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from hermit.config.values import (
     Amount,
+    Baseline,
     Callable,
     Collected,
     ConfigPath,
@@ -22,6 +23,7 @@ from hermit.config.values import (
     Image,
     ModelReference,
     NameOrDirectory,
+    Number,
     PythonName,
     ReferenceOrMapping,
     RunName,
@@ -268,6 +270,20 @@ class EvalConfig(Section):
     repeats: Count = Field(default=1, description="How many attempts each test task gets.")
 
 
+class CheckConfig(Section):
+    """What `hermit check` tries the tasks and the judge with."""
+
+    reference: Baseline | None = Field(
+        default=None, description="What must pass: an agent as in `agent.name`, or a directory of solutions."
+    )
+    empty: Baseline | None = Field(default=None, description="What must fail, in the same form.")
+    read: tuple[ConfigPath, ...] = Field(
+        default=(), description="Paths shown to the reference alone; every other sandbox of the run proves them absent."
+    )
+    tasks: Count = Field(default=3, description="How many tasks both attempt, from the first on.")
+    passes: Number = Field(default=1.0, description="The least score that passes.")
+
+
 class RunConfig(Section):
     """One run, as its config, the defaults and the command line ask for it; its paths are absolute when loaded."""
 
@@ -295,6 +311,7 @@ class RunConfig(Section):
     backends: Free = Field(default={}, description="Backends added to, or changed from, the ones that come with it.")
     trainer: TrainerConfig = TrainerConfig()
     eval: EvalConfig = EvalConfig()
+    check: CheckConfig = CheckConfig()
 
 
 def known_keys(model: type[BaseModel] = RunConfig, *, above: str = "") -> Iterator[str]:

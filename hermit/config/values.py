@@ -81,6 +81,19 @@ def _name_or_directory(value: str, info: ValidationInfo) -> str:
     return value
 
 
+def names_callable(value: str) -> bool:
+    """Whether this names a callable, and no directory."""
+    _, colon, name = value.rpartition(":")
+    return bool(colon) and name.isidentifier()
+
+
+def _baseline(value: str, info: ValidationInfo) -> str:
+    """``file.py:Name`` or ``package.module:Name``; anything else is a directory."""
+    if names_callable(value):
+        return _callable(value, info)
+    return resolved(value, info.context) if isinstance(info.context, Base) else value
+
+
 def _collected(value: str) -> str:
     if value.startswith("/") or "\0" in value or ".." in value.split("/"):
         raise ValueError("expected a path relative to the agent's work directory, without '..'")
@@ -138,9 +151,11 @@ Text = Annotated[str, Strict(), Field(min_length=1)]
 Flag = Annotated[bool, Strict()]
 Whole = Annotated[int, Strict()]
 Count = Annotated[int, Strict(), Field(ge=1)]
+Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
 Amount = Annotated[float, Strict(), Field(gt=0, allow_inf_nan=False)]
 ConfigPath = Annotated[Path, BeforeValidator(_path)]
 Callable = Annotated[Text, AfterValidator(_callable)]
+Baseline = Annotated[Text, AfterValidator(_baseline)]
 NameOrDirectory = Annotated[Text, AfterValidator(_name_or_directory)]
 Collected = Annotated[Text, AfterValidator(_collected)]
 VariablePattern = Annotated[Text, AfterValidator(_variable_pattern)]

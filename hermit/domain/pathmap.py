@@ -196,6 +196,24 @@ class PathMap:
                     done = end
         return "".join([*kept, text[done:]])
 
+    def relative_text(self, text: str) -> str:
+        """The text, translated, with what lies below the layout's inside root relative to that, as a learner is told it.
+
+        The root itself, and what named a place inside already, stay absolute: they are right from every directory.
+        """
+        if self.layout is None:
+            return self.translate_text(text)
+        root, mark = self.layout.inside, "/w"
+        while mark in text or any(mark in bind.target.removeprefix(root) for bind in self.binds):
+            mark += "w"
+        moved = tuple(
+            Bind(bind.source, _moved(bind.target, root, mark) if contains(root, bind.target) else bind.target)
+            for bind in self.binds
+        )
+        marked = replace(self, binds=moved, layout=Layout(self.layout.outside, mark)).translate_text(text)
+        marked = re.sub(rf"{mark}(/*)(?={_AFTER})", lambda found: root + found[1], marked)
+        return marked.replace(f"{mark}/", "")
+
     def _longest(self, text: str, start: int) -> tuple[int, str]:
         """Where the longest source that stands at ``start`` ends, and its place; an empty place where none does."""
         name, found = "", (start, "")

@@ -73,6 +73,55 @@ def tree(redactor: Redactor, root: str, *, found: Found) -> None:
         os.close(here)
 
 
+def needed(redactor: Redactor, root: str) -> bool:
+    """Whether a key stands in a file, or in any file, link or name below a directory; nothing is changed.
+
+    What cannot be read is nobody's to learn from here.
+
+    Raises:
+        OSError: The top cannot be opened.
+    """
+    if not redactor:
+        return False
+    try:
+        top = untrusted.open_top(root)
+    except untrusted.Refused as refused:
+        if refused.reason != Kind.FILE.value:
+            raise
+        with untrusted.directory(os.path.dirname(root)) as parent:
+            return _holds_key(redactor, os.path.basename(root), Kind.FILE, at=parent)
+    with untrusted.closing(top):
+        pending = ["."]
+        while pending:
+            inside = pending.pop()
+            try:
+                here = os.dup(top) if inside == "." else untrusted.open_directory_beneath(inside, at=top)
+            except OSError:
+                continue
+            with untrusted.closing(here):
+                for name, kind in untrusted.some_entries(here, most=sys.maxsize):
+                    if _holds_key(redactor, name, kind, at=here):
+                        return True
+                    if kind is Kind.DIRECTORY:
+                        pending.append(name if inside == "." else f"{inside}/{name}")
+    return False
+
+
+def _holds_key(redactor: Redactor, name: str, kind: Kind | None, *, at: int) -> bool:
+    try:
+        texts = [os.fsencode(name)]
+        if kind is Kind.LINK:
+            texts.append(os.fsencode(untrusted.link_text(name, at=at)))
+        if any(redactor.data(text) != text for text in texts):
+            return True
+        if kind is not Kind.FILE:
+            return False
+        with open(untrusted.open_file(name, at=at)[0], "rb", buffering=0) as file:
+            return redactor.holds_any(file)
+    except OSError:
+        return False
+
+
 def _scrub_level(redactor: Redactor, directory: int, *, inside: str, found: Found) -> list[str]:
     """Scrubs all that lies in one directory but the directories, whose names it returns."""
     listed = untrusted.some_entries(directory, most=sys.maxsize)

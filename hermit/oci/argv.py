@@ -19,6 +19,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\Z")
 SECCOMP_PROFILE = str(Path(__file__).with_name("seccomp.json"))
 PROFILE_IN_IMAGE = "/opt/hermit/share/seccomp.json"
 PYTHON_IN_IMAGE = "/opt/hermit/bin/python"
+# What lifts the rules of a security module for one container: each of the engines' own denies the mounts of a sandbox.
+LIFTING = {"apparmor": "apparmor=unconfined", "selinux": "label=disable"}
 # Where a person who follows a cure has put the profile.
 FETCHED_PROFILE = "hermit-seccomp.json"
 
@@ -46,6 +48,7 @@ class Container:
         labels: Labels as pairs.
         seccomp: The profile's file, as the engine's client sees it.
         userns: The engine's user namespace mode, its default where empty.
+        lifted: The security modules whose rules do not hold in it, of ``LIFTING``.
 
     Raises:
         ValueError: The user is 0, a name, label, number or path is broken, or two mounts have one target.
@@ -69,6 +72,7 @@ class Container:
     labels: tuple[tuple[str, str], ...] = ()
     seccomp: str = SECCOMP_PROFILE
     userns: str = ""
+    lifted: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         # With the masks of /proc lifted, uid 0 could write the host's kernel settings even without capabilities.
@@ -82,6 +86,8 @@ class Container:
             raise ValueError(f"{self.name!r} is not the name of a container")
         if not self.seccomp or self.seccomp == "unconfined":
             raise ValueError("a container needs the file of a seccomp profile")
+        if unknown := set(self.lifted) - set(LIFTING):
+            raise ValueError(f"{', '.join(sorted(unknown))} is no security module that a container can do without")
         if self.cwd:
             object.__setattr__(self, "cwd", absolute(self.cwd, what="a container's working directory"))
         _check_words(self)
@@ -97,6 +103,8 @@ def run_arguments(container: Container, *, program: str = "docker") -> list[str]
     argv += ["--userns", container.userns] if container.userns else []
     argv += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
     argv += ["--security-opt", f"seccomp={container.seccomp}", "--security-opt", "systempaths=unconfined"]
+    for module in container.lifted:
+        argv += ["--security-opt", LIFTING[module]]
     argv += ["--pids-limit", str(container.pids), "--memory", f"{container.memory_mb}m"]
     argv += ["--cpuset-cpus", ",".join(map(str, container.processors))] if container.processors else []
     argv += ["--entrypoint", container.entrypoint] if container.entrypoint else []
@@ -140,11 +148,19 @@ def one_line(container: Container, *, program: str = "docker") -> str:
     return shlex.join(run_arguments(container, program=program))
 
 
-def cure(image: str, *command: str, program: str = "docker") -> str:
+def cure(image: str, *command: str, lifted: tuple[str, ...] = (), program: str = "docker") -> str:
     """What a person types to run ``command`` in ``image`` where bubblewrap can start: fetch the profile, then run."""
     fetch = shlex.join([program, "run", "--rm", "--entrypoint", "cat", image, PROFILE_IN_IMAGE])
-    container = Container(image=image, command=command, seccomp=FETCHED_PROFILE)
+    container = Container(image=image, command=command, seccomp=FETCHED_PROFILE, lifted=lifted)
     return f"{fetch} > {FETCHED_PROFILE} && {one_line(container, program=program)}"
+
+
+def confined_by(label: str) -> tuple[str, ...]:
+    """The security modules whose rules for containers hold for a process with this label, of ``LIFTING``."""
+    parts = label.split(":")
+    if len(parts) > 2:  # noqa: PLR2004 - a user, a role, a type, a level; `spc_t` is that of a container without rules
+        return ("selinux",) if parts[2].startswith("container_") else ()
+    return ("apparmor",) if "(enforce)" in label else ()
 
 
 def options(container: Container) -> dict[str, str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hermit.domain.bind import Bind, contains
 from hermit.domain.sandbox import GID, UID
 from hermit.errors import PlaceError
-from hermit.oci.argv import kill_arguments
+from hermit.oci.argv import LIFTING, kill_arguments
 from hermit.proc import capture
 
 if TYPE_CHECKING:
@@ -85,6 +85,11 @@ def mounts(read: Iterable[str], *, write: Iterable[str]) -> tuple[Bind, ...]:
 def user_inside(uid: int, gid: int) -> tuple[int, int]:
     """The user and group a caller has inside: the caller's own, and never root's."""
     return (UID, GID) if uid == 0 else (uid, gid)
+
+
+def suited(engine: Engine) -> dict[str, Any]:
+    """The fields of a container that follow from the engine: whose its files are, and which modules would deny mounts."""
+    return {"userns": engine.userns, "lifted": tuple(sorted(engine.traits & LIFTING.keys()))}
 
 
 def give(directory: str, *, uid: int, gid: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hermit.errors import PlaceError
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 PROGRAMS = ("docker", "podman")
 ANSWER_S = 10.0
+# Confined by AppArmor's or SELinux's rules, in a user namespace of the engine's (userns), or run by an ordinary user.
+TRAITS = frozenset({"apparmor", "selinux", "userns", "rootless"})
 
 
 @dataclass(frozen=True)
@@ -27,17 +29,23 @@ class Engine:
         client: The client's version.
         server: The engine's version; the client's own where no daemon stands behind it.
         platform: Operating system and architecture of its containers, such as ``linux/amd64``.
+        podman: Whether podman runs the containers, whichever client speaks to it.
+        traits: What else it says it does to containers, of ``TRAITS``.
     """
 
     program: str
     client: str
     server: str
     platform: str
+    podman: bool = False
+    traits: frozenset[str] = frozenset()
 
     @property
-    def rootless_podman(self) -> bool:
-        """Whether this is podman, which maps users unless it is told to keep the caller's."""
-        return self.program.rsplit("/", 1)[-1] == "podman"
+    def userns(self) -> str:
+        """The mode of the user namespace in which what a container writes is its caller's; empty for the default one."""
+        if self.podman:
+            return "keep-id" if "rootless" in self.traits else ""
+        return "host" if "userns" in self.traits else ""
 
 
 def find(environ: Mapping[str, str]) -> Engine:
@@ -93,7 +101,43 @@ def _ask(program: str, *, environ: Mapping[str, str]) -> Engine:
         raise PlaceError(f"the client of the container engine does not start: {error}", where=program) from None
     if finished.code != 0:
         raise failure.refusal(finished.stderr.decode(errors="replace"), program=program)
-    return _engine(program, answer=finished.stdout)
+    found = _engine(program, answer=finished.stdout)
+    return replace(found, traits=_traits(program, environ=environ))
+
+
+def refuse_mapped(engine: Engine) -> None:
+    """Refuses an engine whose containers write as somebody else than its caller.
+
+    Raises:
+        PlaceError: It maps the caller to the containers' root, as whom nothing of ours runs, and has no other way.
+    """
+    if "rootless" in engine.traits and not engine.podman:
+        raise PlaceError(
+            "an engine without root has its caller as the root of its containers, and no sandbox starts as root there",
+            where=engine.program,
+            cure="use podman, which can keep the caller's user, an engine that root runs, or --runtime local",
+        )
+
+
+def _traits(program: str, *, environ: Mapping[str, str]) -> frozenset[str]:
+    """What an engine says it does to containers; nothing where it does not say, for then a container is simply refused."""
+    try:
+        finished = capture([program, "info", "--format", "{{json .}}"], timeout_s=ANSWER_S, env=environ)
+        return traits(json.loads(finished.stdout))
+    except (OSError, TimeoutError, ValueError):
+        return frozenset()
+
+
+def traits(document: object) -> frozenset[str]:
+    """What an engine's ``info`` says of its containers, in the words of Docker or in those of podman."""
+    if not isinstance(document, dict):
+        return frozenset()
+    options = document.get("SecurityOptions") or ()
+    found = {part.removeprefix("name=") for option in options for part in str(option).split(",")[:1]}
+    security = (document.get("host") or {}).get("security") or {}
+    named = {"apparmor": "apparmorEnabled", "selinux": "selinuxEnabled", "rootless": "rootless"}
+    found |= {trait for trait, key in named.items() if security.get(key) is True}
+    return TRAITS & found
 
 
 def _engine(program: str, *, answer: bytes) -> Engine:
@@ -103,8 +147,10 @@ def _engine(program: str, *, answer: bytes) -> Engine:
         # Podman without a service has no server: its client does the work.
         server: dict[str, Any] = document.get("Server") or client
         platform = f"{server['Os']}/{server['Arch']}" if "Arch" in server else server["OsArch"]
-        return Engine(program=program, client=client["Version"], server=server["Version"], platform=platform)
-    except (ValueError, KeyError, TypeError):
+        parts = [str(part.get("Name", "")) for part in server.get("Components") or ()]
+        podman = program.rsplit("/", 1)[-1] == "podman" or any(part.startswith("Podman") for part in parts)
+        return Engine(program, client["Version"], server["Version"], platform, podman)
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise PlaceError(
             "the container engine gives no version that can be read", where=program, cure=f"try `{program} version`"
         ) from None

@@ -20,7 +20,7 @@ from hermit.domain import wire
 from hermit.errors import PlaceError, SandboxError
 from hermit.oci import container as containers
 from hermit.oci import failure, request
-from hermit.oci.argv import PYTHON_IN_IMAGE, Container, event_arguments, run_arguments
+from hermit.oci.argv import LIFTING, PYTHON_IN_IMAGE, Container, event_arguments, run_arguments
 
 if TYPE_CHECKING:
     import subprocess
@@ -92,6 +92,8 @@ class Life:
         self.lost = False
         self.record: Record | None = None
         self.told = f"{shape.name} {shape.image}, {engine.platform}, {os.path.basename(engine.program)} {engine.server}"
+        for module in containers.suited(engine)["lifted"]:
+            self.told += f", {LIFTING[module]}"
         self._ends = self._begun()
 
     def send(self, descriptors: list[int]) -> None:
@@ -171,7 +173,6 @@ class Life:
     def _arguments(self, directory: str) -> list[str]:
         shape, engine = self._shape, self._engine
         uid, gid = self._inside
-        mapped = engine.rootless_podman and os.geteuid() != 0
         container = Container(
             image=shape.image,
             entrypoint=PYTHON_IN_IMAGE,
@@ -183,10 +184,10 @@ class Life:
             memory_mb=shape.memory_mb,
             pids=shape.pids,
             # An ordinary user is seldom given the control group that holds this bound, and podman refuses without it.
-            processors=() if mapped else tuple(sorted(os.sched_getaffinity(0))),
+            processors=() if "rootless" in engine.traits else tuple(sorted(os.sched_getaffinity(0))),
             name=self.name,
             labels=containers.labels(shape.run),
-            userns="keep-id" if mapped else "",
+            **containers.suited(engine),
         )
         return run_arguments(container, program=engine.program)
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from hermit.errors import PlaceError
 from hermit.oci import engine as engines
 from hermit.oci.argv import Container, run_arguments
-from hermit.oci.container import REMOVAL_S, give, labels, mounts, remove, user_inside
+from hermit.oci.container import REMOVAL_S, give, labels, mounts, remove, suited, user_inside
 from hermit.oci.failure import failure
 from hermit.proc import attached, capture
 
@@ -83,7 +83,7 @@ def run(
         interactive=terminal and sys.stdin.isatty(),
         name=name,
         labels=labels(write),
-        userns="keep-id" if engine.rootless_podman and caller[0] != 0 else "",
+        **suited(engine),
     )
     with _lent(write, to=inside, back=caller), _removed(engine, name), _stopped_on_request(engine, name):
         code = attached(run_arguments(container, program=engine.program))

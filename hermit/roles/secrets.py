@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hermit.bwrap import places
+from hermit.config.values import names_callable
 from hermit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -54,7 +55,19 @@ def of_run(config: RunConfig, *, config_file: str = "") -> tuple[Secret, ...]:
     secrets.append(Secret(str(config.trainer.output_dir), "trainer.output_dir"))
     if config.trainer.tree_dir is not None:
         secrets.append(Secret(str(config.trainer.tree_dir), "trainer.tree_dir"))
+    secrets += _solutions(config)
     return (*secrets, Secret(config_file, "the run config")) if config_file else tuple(secrets)
+
+
+def _solutions(config: RunConfig) -> list[Secret]:
+    """What no agent but the reference of `hermit check` may see: its solutions, and itself where it is another file."""
+    found = [Secret(str(path), "check.read", judge=True) for path in config.check.read]
+    reference = config.check.reference
+    if reference is not None:
+        where = reference.rpartition(":")[0] if names_callable(reference) else reference
+        if where.startswith("/") and where != config.agent.name.rpartition(":")[0]:
+            found.append(Secret(where, "check.reference", judge=True))
+    return found
 
 
 def probes(secrets: Iterable[Secret], *, judge: bool) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import platform
-import re
 import sys
 import tempfile
 from dataclasses import replace
@@ -18,8 +17,8 @@ from hermit.domain.attempt import Status
 from hermit.domain.sandbox import Enforce
 from hermit.errors import HermitError, PlaceError
 from hermit.roles import task as task_role
-from hermit.run import bench, place, trial
-from hermit.run.doctor import attempts, bubblewrap, container, engine, kernel
+from hermit.run import baselines, bench, place, trial
+from hermit.run.doctor import attempts, bubblewrap, container, engine, history, kernel, publishers
 from hermit.run.doctor.finding import Finding, Level, slug, verdict
 from hermit.run.doctor.machine import probes as machine_probes
 from hermit.run.paths import RunPaths
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
     from hermit.run.report import Row
     from hermit.sandbox import Place
 
-# Labels of hosts where anybody publishes code and data: a benchmark's own repository may be among it.
-PUBLISHERS = frozenset({"bitbucket", "github", "githubusercontent", "gitlab", "huggingface", "kaggle"})
 PACKAGES = ("numpy", "pandas", "scipy", "torch")
 
 
@@ -100,19 +97,34 @@ def beside(findings: Iterable[Finding]) -> list[Finding]:
     return [replace(finding, needed=finding.needed and not finding.unconfined) for finding in findings]
 
 
-def tried(plan: EvalPlan, choice: Choice | None, *, attempt: bool) -> list[Finding]:
-    """What comes of a plan where its sandboxes start: what it hides there, and one attempt.
+def tried(
+    plan: EvalPlan, choice: Choice | None, *, attempt: bool, known: tuple[baselines.Baseline, ...] = ()
+) -> list[Finding]:
+    """What comes of a plan where its sandboxes start: what it hides and shows there, one attempt, and the baselines.
 
     Args:
         plan: The plan.
         choice: Where; ``None`` where that is not known yet.
-        attempt: Whether one is made. A command that runs whole in an image makes its first one there.
+        attempt: Whether any is made. A command that runs whole in an image makes its first one there.
+        known: The agents of which it is known what their attempts come to.
     """
     if choice is None or choice.kind == "whole":
         return []
     where = place.in_images(choice) if choice.kind == "image" else place.here(plan.config)
     found = [] if isinstance(where, place.InImage) else hidden(plan, where)
-    return [*found, probe(plan, where)] if attempt and goes_on(found, plan.config) else found
+    found += history.findings(plan.config, _here(plan.config) if isinstance(where, place.InImage) else where)
+    if attempt and goes_on(found, plan.config):
+        found.append(probe(plan, where))
+        found += [finding for baseline in known for finding in baselines.tried(baseline, where)]
+    return found
+
+
+def _here(config: RunConfig) -> Place:
+    """Where what only looks at files is started beside an image: on this machine, or nowhere."""
+    try:
+        return place.here(config)
+    except PlaceError as error:
+        return sandboxes.unconfined(error.what)
 
 
 def hidden(plan: EvalPlan, where: Place) -> list[Finding]:
@@ -127,14 +139,18 @@ def hidden(plan: EvalPlan, where: Place) -> list[Finding]:
 
 
 def published(config: RunConfig) -> list[Finding]:
-    """Which of the hosts that an agent reaches publish code and data; none where it reaches no such host."""
+    """Which of the hosts that an agent reaches publish code and data, and of what kind; none where it reaches none."""
     hosts = config.environment.allowed_hosts
-    named = [host for host in hosts if PUBLISHERS & set(re.split(r"[.:]", host.lower()))]
+    named = {host: kind for host in hosts if (kind := publishers.kind_of(host))}
     if not named and config.environment.network != "public":
         return []
+    kinds = [
+        f"{kind} ({publishers.REASONS[kind]}): {', '.join(host for host in named if named[host] == kind)}"
+        for kind in dict.fromkeys(named.values())
+    ]
     found = f"{', '.join(named) or 'a public network'} may hold the benchmark itself, with its answers"
     cure = "leave it out of environment.allowed_hosts, or look through the proxy's decisions beside the records"
-    return [Finding("answers out of reach", False, found, cure, needed=False)]
+    return [Finding("answers out of reach", False, "; ".join((found, *kinds)), cure, needed=False)]
 
 
 def probe(plan: EvalPlan, where: Place | InImage) -> Finding:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import hermit
 from hermit import sandbox as sandboxes
+from hermit.bwrap import preflight
 from hermit.domain.sandbox import Enforce
 from hermit.errors import PlaceError
 from hermit.oci import argv, engine, strays, whole
@@ -81,6 +82,7 @@ def choose(config: RunConfig, *, runtime: str | None, environ: Mapping[str, str]
     try:
         refuse_elsewhere(config, wanted)
         found = engine.find(environ)
+        engine.refuse_mapped(found)
         pull = registry.Pull(config.container.pull)
         for name in filter(None, dict.fromkeys([image, judges])):
             registry.provide(found, name, pull=pull, environ=environ)
@@ -259,7 +261,9 @@ def here(config: RunConfig) -> Place:
 
 def container_cure(image: str = "hermit") -> str:
     """What to type instead, where this machine is our image in a container that cannot hold sandboxes; else empty."""
-    return argv.cure(image, "check") if inside_image() else ""
+    if not inside_image():
+        return ""
+    return argv.cure(image, "check", lifted=argv.confined_by(preflight.facts().lsm_label))
 
 
 def inside_image() -> bool:

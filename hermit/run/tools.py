@@ -64,12 +64,19 @@ def _said(path: str) -> dict[str, Any]:
 
 
 def call(
-    tool: Tool, argument: Any, *, place: Place, sandbox: Sandbox, keep: Callable[[Record], None]
+    tool: Tool,
+    argument: Any,
+    *,
+    place: Place,
+    sandbox: Sandbox,
+    keep: Callable[[Record], None],
+    cancel: int | None = None,
 ) -> dict[str, Any] | Failure:
     """Calls a tool in its sandbox: ``{"returned": value}``, or how the call failed.
 
     Raises:
         SandboxError: The sandbox failed.
+        Interrupted: ``cancel`` became readable.
         ConfigError: The library that checks schemas is not installed.
     """
     wrong = unfit(argument, tool.takes)
@@ -82,7 +89,7 @@ def call(
     if size > MOST_ARGUMENT:
         return Failure("argument", f"{tool.name} is given {size} bytes; {MOST_ARGUMENT} are passed on")
     command = tool_role.command(tool, argument)
-    value = handed_back(command, place.run(sandbox, command, keep=keep))
+    value = handed_back(command, place.run(sandbox, command, keep=keep, cancel=cancel))
     if isinstance(value, Failure):
         return value
     wrong = unfit(value.get("returned"), tool.gives)

@@ -62,7 +62,10 @@ GITLAB = {
 }
 SCHEMAS = {".github/workflows/eval.yaml": GITHUB, ".gitlab-ci.yml": GITLAB}
 # Programs of the runner's own that a step may call.
-PROGRAMS = {"sudo apt-get install --yes bubblewrap"}
+PROGRAMS = {
+    "sudo apt-get install --yes bubblewrap",
+    "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+}
 
 
 def blocks(root: Path) -> dict[str, str]:

@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 # The parts that hold, or get told of, what an agent, a judge or a learner made.
-HANDLING = ("handoff", "run", "roles", "agent")
+HANDLING = ("handoff", "run", "roles", "agent", "adapter")
 OPENING = {
     "os": {"open", "fdopen", "walk", "fwalk", "scandir", "listdir", "stat", "lstat", "readlink", "access", "truncate"},
     "os.path": {"exists", "lexists", "isfile", "isdir", "islink", "realpath", "getsize", "getmtime", "samefile"},
@@ -18,8 +18,20 @@ METHODS = {
 MODULES = ("shutil", "glob", "fnmatch", "tarfile", "zipfile")
 # Who opens something itself all the same, what, and why that is nothing an agent can have made: a module, or a call in one.
 OWN = {
+    "adapter/checkout.py:_replace os.open": "a new file of a run's checkout, made and never found",
+    "adapter/checkout.py:_replace open": "its descriptor",
+    "adapter/files.py:write os.open": "a new file of a copy, made and never found",
+    "adapter/files.py:write open": "its descriptor",
+    "adapter/git.py:writing os.open": "a file of the tree's own repository, which no sandbox shows",
+    "adapter/git.py:_clear glob": "the same: locks that a killed process left",
+    "adapter/git.py:_clear lstat": "the same",
+    "adapter/probe.py:undefined open": "inside, in a strict sandbox: the adapter's own code",
+    "adapter/templates/skills-and-tools/check.py": "inside, in a strict sandbox: a template's own check",
+    "adapter/tree.py:exists os.path.lexists": "the directory of a tree, which the config names",
+    "adapter/tree.py:_held os.open": "the directory that holds trees, which no sandbox shows",
+    "agent/solution.py": "inside, as an agent: the solutions that the config names and its own empty work directory",
     "agent/source.py:compiled open": "the agent's or the judge's file, which the config names",
-    "agent/worker.py:_take open": "the descriptor of the job, inside",
+    "agent/worker.py:take open": "the descriptor of the job, inside",
     "handoff/archive.py:pack os.fdopen": "the descriptor of the job, inside",
     "handoff/freeze.py:freeze os.path.realpath": "the adapter by the name a person gave it, which may be a link",
     "handoff/freeze.py:_add_file os.fdopen": "a descriptor that was opened the one way",
@@ -30,6 +42,8 @@ OWN = {
     "handoff/scrub.py:_rewrite open": "its descriptor",
     "handoff/scrub.py:_scrub_entry open": "a descriptor that was opened the one way",
     "roles/secrets.py:refuse_hard_links os.path.realpath": "what the config names, before anything runs",
+    "handoff/scrub.py:_holds_key open": "a descriptor that was opened the one way",
+    "run/learner.py:_without_keys os.path.realpath": "what the config names, which may be a link",
     "run/adapter_code.py:call_adapter os.path.realpath": "inside, in the agent's own process: a file of its adapter",
     "run/bench.py:report open": "the run's own file, which no sandbox shows",
     "run/bench.py:scrub_shared os.path.realpath": "what the config names, which may be a link",

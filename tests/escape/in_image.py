@@ -126,7 +126,7 @@ def container(engine: Engine, scratch: Path, *, name: str, package: Path, only: 
         pids=2000,
         memory_mb=3072,
         name=name,
-        userns="keep-id" if engine.rootless_podman and os.geteuid() != 0 else "",
+        **containers.suited(engine),
     )
     words = argv.run_arguments(made, program=engine.program)
     at = words.index(made.image)

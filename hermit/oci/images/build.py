@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -74,7 +75,7 @@ def build(site: Site, *, refresh: bool = False, base: str = "", locked: bool = F
     Raises:
         PlaceError: Something cannot be fetched or built, or an image does not pass its test.
     """
-    store, version = site.store, site.checkout.version
+    store, version, began = site.store, site.checkout.version, time.monotonic()
     known = str((store.attributes(base) or {}).get("Id", base)) if base else ""
     wanted = checkout.inputs(site.checkout, base=known)
     if not refresh and all(_current(site, f"{one.name}:{version}", wanted) for one in PRODUCTS):
@@ -98,7 +99,7 @@ def build(site: Site, *, refresh: bool = False, base: str = "", locked: bool = F
     for product, image in zip(PRODUCTS, made, strict=True):
         name(site, product, image)
     drop_superseded(store, wanted)
-    site.say(f"hermit {version} is ready: docker run --rm hermit check")
+    site.say(f"hermit {version} is ready after {time.monotonic() - began:.0f} s: docker run --rm hermit check")
 
 
 def _current(site: Site, image: str, wanted: Inputs) -> bool:

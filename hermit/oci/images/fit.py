@@ -14,6 +14,7 @@ import hermit
 from hermit.errors import PlaceError
 from hermit.oci import engine as engines
 from hermit.oci.argv import Container, run_arguments
+from hermit.oci.container import suited
 from hermit.oci.failure import failure
 from hermit.proc import capture
 
@@ -86,7 +87,15 @@ def judged(engine: Engine, image: str) -> tuple[Fitness, ...]:
 
 
 def _asked(engine: Engine, image: str) -> dict[str, object] | Fitness:
-    container = Container(image=image, entrypoint="python", command=("-c", ASKED), tmp_mb=64, memory_mb=1024, pids=128)
+    container = Container(
+        image=image,
+        entrypoint="python",
+        command=("-c", ASKED),
+        tmp_mb=64,
+        memory_mb=1024,
+        pids=128,
+        **suited(engine),
+    )
     cure = f"start it from ours: FROM hermit:{hermit.__version__}, and leave PATH, USER and /opt/hermit as they are"
     try:
         finished = capture(run_arguments(container, program=engine.program), timeout_s=ANSWER_S)

@@ -84,6 +84,8 @@ def missing(facts: Facts, seen: Around) -> list[str]:
         "no-new-privileges": not facts.no_new_privs,
         "seccomp": facts.seccomp == 0 or facts.seccomp_blocks or _clone_blocked(facts),
         "systempaths": bool(facts.overmounts),
+        "apparmor": "apparmor" in argv.confined_by(facts.lsm_label),
+        "label": "selinux" in argv.confined_by(facts.lsm_label),
         "pids-limit": seen.pids is None,
         "memory": seen.memory is None,
     }
@@ -97,7 +99,8 @@ def _clone_blocked(facts: Facts) -> bool:
 
 def probe(facts: Facts, seen: Around, *, container_cure: str) -> Finding:
     """Which options are missing, as they are typed; the cure is the whole command."""
-    spelled = argv.options(argv.Container(image="hermit", seccomp=argv.FETCHED_PROFILE))
+    fit = argv.Container(image="hermit", seccomp=argv.FETCHED_PROFILE, lifted=tuple(argv.LIFTING))
+    spelled = argv.options(fit)
     words = [spelled[name] for name in missing(facts, seen)]
     found = f"started without {' '.join(words)}" if words else "started with all of them"
     return Finding("container options", not words, found, container_cure, needed=False)

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermit.errors import PlaceError
+from hermit.oci import argv
 from hermit.oci import engine as engines
+from hermit.oci.container import suited
 from hermit.proc import capture
 from hermit.run import place
 from hermit.run.doctor.finding import Finding
@@ -35,6 +37,8 @@ def probes(environ: Mapping[str, str]) -> Iterator[Finding]:
     name = Path(found.program).name
     yield Finding("container engine", True, f"{name} {found.server} on {found.platform}", needed=False)
     yield api(_answer(found, environ), podman=name == "podman")
+    yield users(found)
+    yield modules(found)
     yield _image(found)
 
 
@@ -69,6 +73,29 @@ def api(document: Mapping[str, Any], *, podman: bool = False) -> Finding:
     old = spoken < OLDEST_API
     found += f", and Hermit was tried with {_text(OLDEST_API)} and newer" if old else ""
     return Finding(name, not old, found, "use an engine of version 20.10 or newer", needed=False)
+
+
+def users(found: Engine) -> Finding:
+    """Whose files a container of this engine leaves."""
+    name = "engine users"
+    try:
+        engines.refuse_mapped(found)
+    except PlaceError as error:
+        return Finding(name, False, error.what, error.cure, needed=False)
+    mode = f", by --userns {found.userns}" if found.userns else ""
+    return Finding(name, True, f"what a container leaves is its caller's{mode}", needed=False)
+
+
+def modules(found: Engine) -> Finding:
+    """Which security modules confine its containers: their own rules deny mounts, so ours are started without them."""
+    name = "engine security modules"
+    lifted = suited(found)["lifted"]
+    words = " ".join(f"--security-opt {argv.LIFTING[module]}" for module in lifted)
+    if not lifted:
+        return Finding(name, True, "none that would deny the mounts of a sandbox", needed=False)
+    return Finding(
+        name, True, f"Hermit's containers are started with {words}: their own rules deny mounts", needed=False
+    )
 
 
 def _version(text: Any) -> tuple[int, int] | None:

@@ -172,6 +172,8 @@ def test_in_a_container_under_apparmor_the_cure_names_the_option_too():
     (finding,) = blockers(place, container_cure=CURE)
     assert CURE in finding.cure
     assert "apparmor=" in finding.cure
+    whole = f"{CURE} --security-opt apparmor=unconfined"
+    assert blockers(place, container_cure=whole)[0].cure == whole
 
 
 @pytest.mark.parametrize("container", ["podman", ""])

@@ -154,7 +154,8 @@ def test_a_host_that_may_hold_the_answers_is_told_of(
     said = hermit("check", "--config", str(config), "--no-probe", "--json", *hosts)
     assert said.code == 0
     found = {finding["name"]: finding["found"] for finding in said.document["findings"]}
-    assert found["answers out of reach"] == "github.com may hold the benchmark itself, with its answers"
+    words = found["answers out of reach"]
+    assert words.startswith("github.com may hold the benchmark itself, with its answers; a code host (")
     without = hermit("check", "--config", str(config), "--no-probe", "--json").document["findings"]
     assert "answers out of reach" not in [finding["name"] for finding in without]
 
@@ -166,3 +167,25 @@ def test_settings_replace_those_of_the_config(
     said = hermit("check", "--config", str(config), "--no-probe", "agent.name=agent.py:nobody")
     assert said.code == 2
     assert "nobody" in said.err
+
+
+def test_baselines_are_tried_and_one_that_comes_out_otherwise_is_exit_3(
+    hermit: Callable[..., Any], config: Path, machine: Callable[..., None]
+) -> None:
+    machine(FIT)
+    (config.parent / "known.py").write_text(
+        "from hermit import RunOutput\n"
+        "def right(task, adapter): return RunOutput(1)\n"
+        "def wrong(task, adapter): return RunOutput(0)\n"
+    )
+    both = ("check.reference=known.py:right", "check.empty=known.py:wrong", "check.tasks=1")
+    said = hermit("check", "--config", str(config), "--json", *both)
+    levels = {finding["id"]: finding["level"] for finding in said.document["findings"]}
+    assert (said.code, levels["reference_passes"], levels["empty_fails"]) == (0, "fit", "fit")
+    swapped = ("check.reference=known.py:wrong", "check.empty=known.py:right", "check.tasks=1")
+    said = hermit("check", "--config", str(config), *swapped)
+    assert said.code == 3
+    assert "score 0, and 1 passes" in said.out
+    assert "the judge pays for nothing" in said.out
+    assert hermit("check", "--config", str(config), "--no-probe", *swapped).code == 0
+    assert hermit("check", "--config", str(config), "check.empty=absent.py:wrong").code == 2

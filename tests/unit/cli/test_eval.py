@@ -73,6 +73,7 @@ def test_a_broken_sandbox_is_exit_4_and_has_no_score(
     said = hermit("eval", "--config", str(config), *as_json)
     assert said.code == 4
     assert "sandbox_error b (start, check): it fell over" in said.err
+    assert "1 errors, 1 without a score" in said.err
     if as_json:
         assert said.document["failed_by"] == {"agent": 0, "judge": 0, "infrastructure": 1}
         return

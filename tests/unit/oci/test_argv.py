@@ -12,6 +12,7 @@ from hermit.domain.bind import Bind
 from hermit.oci.argv import (
     SECCOMP_PROFILE,
     Container,
+    confined_by,
     cure,
     event_arguments,
     kill_arguments,
@@ -55,6 +56,35 @@ def container(**changes):
 
 def test_a_container_is_closed_by_exactly_these_options():
     assert run_arguments(container()) == [*GOLDEN, "hermit"]
+
+
+def test_the_rules_of_a_security_module_are_lifted_where_they_are_named_and_nowhere_else():
+    lifted = ["--security-opt", "apparmor=unconfined", "--security-opt", "label=disable"]
+    at = GOLDEN.index("--pids-limit")
+    assert run_arguments(container(lifted=("apparmor", "selinux"))) == [*GOLDEN[:at], *lifted, *GOLDEN[at:], "hermit"]
+    with pytest.raises(ValueError, match="seccomp is no security module"):
+        container(lifted=("seccomp",))
+
+
+@pytest.mark.parametrize(
+    ("label", "modules"),
+    [
+        ("docker-default (enforce)", ("apparmor",)),
+        ("docker-default (complain)", ()),
+        ("unconfined", ()),
+        ("", ()),
+        ("system_u:system_r:container_t:s0:c12,c345", ("selinux",)),
+        ("system_u:system_r:spc_t:s0", ()),
+        ("unconfined_u:unconfined_r:unconfined_t:s0-s0:c0.c1023", ()),
+    ],
+)
+def test_the_module_that_confines_a_container_is_read_from_its_label(label, modules):
+    assert confined_by(label) == modules
+    command = cure("hermit", "check", lifted=modules)
+    assert ("apparmor=unconfined" in command, "label=disable" in command) == (
+        "apparmor" in modules,
+        "selinux" in modules,
+    )
 
 
 def test_every_setting_has_its_option_and_the_command_comes_last():

@@ -12,6 +12,7 @@ from hermit.domain.bind import Bind
 from hermit.errors import PlaceError
 from hermit.oci import container as containers
 from hermit.oci.container import give, user_inside
+from hermit.oci.engine import Engine
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 
@@ -33,6 +34,19 @@ def test_a_path_that_does_not_exist_is_not_mounted(tmp_path):
 def test_a_path_that_would_cover_a_part_of_the_image_is_not_mounted(path):
     with pytest.raises((PlaceError, ValueError), match=r"cover a part of the image|must not be the root"):
         containers.mounts([path], write=[])
+
+
+@pytest.mark.parametrize(
+    ("traits", "podman", "fields"),
+    [
+        (set(), False, {"userns": "", "lifted": ()}),
+        ({"rootless"}, True, {"userns": "keep-id", "lifted": ()}),
+        ({"apparmor", "userns"}, False, {"userns": "host", "lifted": ("apparmor",)}),
+        ({"selinux", "apparmor"}, False, {"userns": "", "lifted": ("apparmor", "selinux")}),
+    ],
+)
+def test_the_rules_of_a_module_are_lifted_only_where_the_engine_names_it(traits, podman, fields):
+    assert containers.suited(Engine("docker", "1", "1", "linux/amd64", podman, frozenset(traits))) == fields
 
 
 def test_labels_tell_this_process_from_every_other():

@@ -43,7 +43,58 @@ def test_a_docker_that_answers_is_found_with_its_versions(client, tmp_path):
 
 def test_a_podman_without_a_service_answers_for_itself(client):
     engine = find(client("podman", stdout=json.dumps(PODMAN)))
-    assert (engine.server, engine.platform, engine.rootless_podman) == ("4.3.1", "linux/amd64", True)
+    assert (engine.server, engine.platform, engine.podman) == ("4.3.1", "linux/amd64", True)
+
+
+def test_podman_is_known_behind_the_client_of_docker(client):
+    served = {**DOCKER, "Server": {**DOCKER["Server"], "Components": [{"Name": "Podman Engine", "Version": "4.3.1"}]}}
+    assert find(client("docker", stdout=json.dumps(served))).podman
+    assert not find(client("docker", stdout=json.dumps(DOCKER))).podman
+
+
+# Recorded from engines of each kind: what `info` says of how they confine containers.
+UBUNTU = {"SecurityOptions": ["name=apparmor", "name=seccomp,profile=builtin", "name=cgroupns"]}
+FEDORA = {"SecurityOptions": ["name=seccomp,profile=builtin", "name=selinux", "name=cgroupns"]}
+ROOTLESS = {"SecurityOptions": ["name=seccomp,profile=builtin", "name=rootless", "name=cgroupns"]}
+REMAPPED = {"SecurityOptions": ["name=seccomp,profile=default", "name=userns"]}
+OWN_PODMAN = {"host": {"security": {"apparmorEnabled": False, "rootless": True, "selinuxEnabled": True}}}
+ROOTS_PODMAN = {"host": {"security": {"apparmorEnabled": True, "rootless": False, "selinuxEnabled": False}}}
+
+
+@pytest.mark.parametrize(
+    ("info", "podman", "traits", "userns"),
+    [
+        (UBUNTU, False, {"apparmor"}, ""),
+        (FEDORA, False, {"selinux"}, ""),
+        (ROOTLESS, False, {"rootless"}, ""),
+        (REMAPPED, False, {"userns"}, "host"),
+        (OWN_PODMAN, True, {"rootless", "selinux"}, "keep-id"),
+        (ROOTS_PODMAN, True, {"apparmor"}, ""),
+        (ROOTLESS, True, {"rootless"}, "keep-id"),
+        ({"SecurityOptions": None}, False, set(), ""),
+        ({"host": None}, True, set(), ""),
+        ([], False, set(), ""),
+    ],
+)
+def test_what_an_engine_does_to_containers_is_read_from_what_it_says(info, podman, traits, userns):
+    engine = Engine("docker", "1", "1", "linux/amd64", podman, engines.traits(info))
+    assert engine.traits == traits
+    assert engine.userns == userns
+
+
+def test_only_an_engine_that_maps_its_caller_to_root_is_refused():
+    for info in (UBUNTU, FEDORA, REMAPPED, OWN_PODMAN):
+        engines.refuse_mapped(Engine("x", "1", "1", "linux/amd64", info is OWN_PODMAN, engines.traits(info)))
+    with pytest.raises(PlaceError, match="the root of its containers") as caught:
+        engines.refuse_mapped(Engine("docker", "1", "1", "linux/amd64", False, engines.traits(ROOTLESS)))
+    assert "podman" in caught.value.cure
+
+
+def test_an_engine_that_says_nothing_of_itself_is_found_all_the_same(tmp_path):
+    client = tmp_path / "docker"
+    client.write_text(f"#!/bin/sh\n[ $1 = version ] || exit 1\necho '{json.dumps(DOCKER)}'\n")
+    client.chmod(0o755)
+    assert find({"PATH": f"{tmp_path}:/bin"}).traits == frozenset()
 
 
 def test_podman_is_taken_where_docker_does_not_answer(client):

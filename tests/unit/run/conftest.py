@@ -13,8 +13,15 @@ import pytest
 
 from hermit import sandbox as sandboxes
 from hermit.config.load import load
-from hermit.run import evaluate
+from hermit.evolver import Progress, loader
+from hermit.handoff import redact
+from hermit.roles import evolver as evolver_role
+from hermit.roles import models as model_role
+from hermit.roles import secrets as run_secrets
+from hermit.run import evaluate, learner_tools
 from hermit.run import plan as plans
+from hermit.run.learner import Ask, Called, Learner, laid
+from hermit.run.served import Returned, Served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,3 +92,67 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     # Not by shutil: an agent may have left a tree that only a program that does not recurse can remove.
     subprocess.run(["/bin/chmod", "-R", "u+rwx", str(made.scratch)], check=True)
     subprocess.run(["/bin/rm", "-rf", str(made.scratch)], check=True)
+
+
+@dataclass
+class Studio:
+    """A run with a learner: its config and method, and everything the trainer would prepare for a call."""
+
+    run: Run
+    desk_root: Path
+    overrides: list[str]
+    rows: list[dict[str, Any]]
+    records: list[Any]
+
+    @property
+    def method(self) -> Path:
+        return self.run.root / "method"
+
+    def write(self, code: str, *, said: str = "class: learner.py:Learner\n") -> None:
+        """Writes the method: its class in a file, and what it says of itself."""
+        self.method.mkdir(exist_ok=True)
+        (self.method / "evolver.yaml").write_text(said)
+        (self.method / "learner.py").write_text(code)
+
+    def learner(
+        self, *overrides: str, place: sandboxes.Place | None = None, environ: dict[str, str] | None = None
+    ) -> Learner:
+        """The learner of the run, with a desk of its own."""
+        variables = dict(os.environ) if environ is None else environ
+        config = self.run.config("evolver.name=./method", *self.overrides, *overrides)
+        method = loader.load(config)
+        models = model_role.of_learner(config, method.params, environ=variables)
+        keys = redact.keys_of(variables, passes=lambda name: evolver_role.passes(config, models, name))
+        template = self.run.root / "template"
+        template.mkdir(exist_ok=True)
+        (template / "ADAPTER.md").write_text("root")
+        self.desk_root.mkdir()
+        return Learner(
+            config=config,
+            method=method,
+            desk=laid(self.desk_root, method, template=template),
+            place=place or sandboxes.unconfined("a test of learners"),
+            secrets=run_secrets.of_run(config, config_file=str(self.run.root / "run.yaml")),
+            redactor=redact.Redactor(keys),
+            keep=self.records.append,
+            log=self.rows.append,
+            models=models,
+        )
+
+    def step(self, learner: Learner, *tools: Served, message: str = "", session: Any = None, **more: Any) -> Called:
+        """Makes one step."""
+        ask = Ask("step", message, Progress(epoch=1, step=3), session)
+        return learner.call(ask, learner.traits(), tools=tools or (CHECK_SPEC,), **more)
+
+
+def _checked(argument: dict[str, Any], _cancel: int) -> Returned:
+    """Stands for the trainer's own check: says what lies in the copy it was given."""
+    return Returned({"passed": True, "files": sorted(os.listdir(argument["adapter"]))})
+
+
+CHECK_SPEC = learner_tools.check_spec(_checked)
+
+
+@pytest.fixture
+def studio(run: Run, tmp_path: Path) -> Studio:
+    return Studio(run, tmp_path / "desk", [], [], [])

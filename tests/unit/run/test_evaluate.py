@@ -295,7 +295,43 @@ def test_a_full_disk_is_a_row_with_its_name_and_the_other_attempts_are_kept(
     place = sandboxes.unconfined("a test")
     summary = evaluate.evaluate(run.plan("agent.concurrency=1"), place, fresh=False, show=lambda _: None)
     assert (summary["statuses"]["ok"], summary["statuses"]["sandbox_error"]) == (2, 1)
-    assert [row["cause"] for row in run.rows if row["status"] == "sandbox_error"] == ["disk full"]
+    broken = [(row["phase"], row["cause"]) for row in run.rows if row["status"] == "sandbox_error"]
+    assert broken == [("prepare", "disk full")]
+
+
+@pytest.mark.parametrize(
+    ("number", "step", "phase", "cause"),
+    [
+        (errno.EIO, "act", "agent", "host"),
+        (errno.ENOSPC, "act", "agent", "disk full"),
+        (errno.EDQUOT, "collect", "collect", "disk full"),
+        (errno.EMFILE, "judge", "judge", "host"),
+        (errno.EIO, "keep_logs", "report", "host"),
+    ],
+)
+def test_a_call_of_the_machine_that_fails_is_ours_told_by_its_phase_and_ends_no_run(
+    run: Any, monkeypatch: pytest.MonkeyPatch, number: int, step: str, *, phase: str, cause: str
+) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(trial.Trial, step, fail)
+    summary = run.evaluate()
+    assert {(row["status"], row["failed_by"], row["phase"], row["cause"]) for row in run.rows} == {
+        ("sandbox_error", "infrastructure", phase, cause)
+    }
+    assert (summary["mean_score"], summary["failed_by"]["infrastructure"], summary["scored"]) == (None, 3, 0)
+
+
+def test_a_sandbox_that_breaks_once_its_agent_runs_is_told_in_the_phase_of_the_agent(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise SandboxError("the relay said far more than a relay says", cause="relay")
+
+    monkeypatch.setattr(trial.Trial, "act", fail)
+    run.evaluate()
+    assert {(row["phase"], row["cause"]) for row in run.rows} == {("agent", "relay")}
 
 
 def test_a_sandbox_that_fails_while_it_starts_is_a_row_with_its_cause(run: Any) -> None:

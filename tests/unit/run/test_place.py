@@ -25,6 +25,7 @@ VERSION = json.dumps(
 CLIENT = """#!/bin/sh
 case "$1 $2" in
     "version --format") {version} ;;
+    "info --format") {info} ;;
     "image inspect") case "$4" in
         *Labels*) {label} ;;
         *) {image} ;;
@@ -41,12 +42,13 @@ def engine(tmp_path: Path) -> Callable[..., dict[str, str]]:
     def make(
         *,
         version: str = f"echo '{VERSION}'",
+        info: str = "exit 9",
         image: str = "echo sha256:1",
         label: str = f'echo \'{{"{place.VERSION_LABEL}": "{hermit.__version__}"}}\'',
     ) -> dict[str, str]:
         (tmp_path / "bin").mkdir(exist_ok=True)
         client = tmp_path / "bin" / "docker"
-        client.write_text(CLIENT.format(version=version, image=image, label=label))
+        client.write_text(CLIENT.format(version=version, info=info, image=image, label=label))
         client.chmod(0o755)
         return {"PATH": str(tmp_path / "bin")}
 
@@ -55,6 +57,16 @@ def engine(tmp_path: Path) -> Callable[..., dict[str, str]]:
 
 NONE = "echo 'Error: No such image: hermit' >&2; exit 1"
 DOWN = "echo 'Cannot connect to the Docker daemon. Is the docker daemon running?' >&2; exit 1"
+
+
+def test_an_engine_that_maps_its_caller_to_root_is_no_place_and_auto_says_why(
+    run: Any, engine: Callable[..., dict[str, str]]
+) -> None:
+    variables = engine(info='echo \'{"SecurityOptions": ["name=seccomp", "name=rootless"]}\'')
+    assert "the root of its containers" in place.choose(run.config(), runtime="auto", environ=variables).sentence
+    for wanted in ("image", "whole"):
+        with pytest.raises(PlaceError, match="the root of its containers"):
+            place.choose(run.config(), runtime=wanted, environ=variables)
 
 
 def test_local_is_this_machine_also_where_an_engine_answers(run: Any, engine: Callable[..., dict[str, str]]) -> None:

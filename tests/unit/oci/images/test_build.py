@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 import tarfile
 from dataclasses import replace
 from types import SimpleNamespace
@@ -15,7 +16,7 @@ from hermit.cli import main
 from hermit.environ import snapshot
 from hermit.errors import PlaceError
 from hermit.oci import engine as engines
-from hermit.oci.images import archive, build, checkout, contents, layer, overview, site, store, verify
+from hermit.oci.images import archive, build, checkout, contents, host, layer, overview, site, store, verify
 
 pytestmark = [pytest.mark.docker, pytest.mark.image]
 HERMIT = build.PRODUCTS[0]
@@ -156,6 +157,34 @@ def test_where_one_image_fails_its_test_neither_gets_a_name(building, images, tm
     assert [images.attributes(name)["Id"] for name in names] == before
     assert len(made) == 2
     assert [images.attributes(one) for one in made] == [None, None]
+
+
+def test_a_change_of_the_source_alone_makes_the_last_layers_anew_and_no_other(
+    building, wanted, images, tmp_path, monkeypatch
+):
+    copy, said, made = tmp_path / "checkout", [], {}
+    shutil.copytree(checkout.here().root / "hermit", copy / "hermit", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(checkout.here().images, copy / "images", symlinks=True, ignore=shutil.ignore_patterns(".cache"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(checkout.here().root / name, copy)
+    shutil.copytree(host.tools(building), copy / "images" / ".cache" / host.tools(building).name)
+    with (copy / "hermit" / "errors.py").open("a") as file:
+        file.write(f"# {tmp_path}\n")
+    monkeypatch.setattr(build, "refusal", lambda *_: None)
+    monkeypatch.setattr(build, "name", lambda _, product, image: made.update({product.name: image.id}))
+    monkeypatch.setattr(build, "drop_superseded", lambda *_: None)
+    try:
+        with site.opened(checkout.at(copy), images, environ=snapshot(), say=said.append) as opened:
+            build.build(opened)
+        for product in build.PRODUCTS:
+            *below, last = build.digests(images, made[product.name])
+            assert tuple(below) == build.digests(images, wanted.names[product.base])
+            assert last != build.digests(images, product.name)[-1]
+    finally:
+        for one in made.values():
+            images.remove(one)
+    assert len(said) == 1
+    assert re.fullmatch(r"hermit \S+ is ready after \d+ s: docker run --rm hermit check", said[0])
 
 
 def test_an_image_without_what_its_test_asks_for_is_refused(building, images):

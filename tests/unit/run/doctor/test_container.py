@@ -25,6 +25,8 @@ OPEN = {
     "no-new-privileges": ({"no_new_privs": False}, {}),
     "seccomp": ({"mount_errno": errno.EPERM}, {}),
     "systempaths": ({"overmounts": ("/proc/sys",)}, {}),
+    "apparmor": ({"lsm_label": "docker-default (enforce)"}, {}),
+    "label": ({"lsm_label": "system_u:system_r:container_t:s0:c1,c2"}, {}),
     "pids-limit": ({}, {"pids": None}),
     "memory": ({}, {"memory": None}),
 }
@@ -50,7 +52,8 @@ def test_all_that_are_missing_are_spelled_in_the_order_of_the_command() -> None:
     facts: dict[str, Any] = {key: value for change, _ in OPEN.values() for key, value in change.items()}
     seen: dict[str, Any] = {key: value for _, change in OPEN.values() for key, value in change.items()}
     found = container.probe(replace(CLOSED, **facts), Around(**seen), container_cure="the command")
-    command = argv.run_arguments(argv.Container(image="hermit", seccomp="hermit-seccomp.json"))
+    closed = argv.Container(image="hermit", seccomp="hermit-seccomp.json", lifted=("selinux",))
+    command = argv.run_arguments(closed)
     assert found.found == f"started without {shlex.join(command[3:-1])}"
     assert (found.ok, found.cure) == (False, "the command")
 
@@ -60,7 +63,7 @@ def test_a_closed_container_lacks_nothing() -> None:
 
 
 def test_every_option_of_the_command_is_looked_for() -> None:
-    assert set(argv.options(argv.Container(image="x"))) == set(OPEN)
+    assert set(argv.options(argv.Container(image="x", lifted=tuple(argv.LIFTING)))) == set(OPEN)
 
 
 def test_what_is_around_this_process_can_be_seen() -> None:

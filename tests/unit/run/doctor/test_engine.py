@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hermit.oci.engine import Engine
 from hermit.run.doctor import engine
 from hermit.run.doctor.finding import Level
 
@@ -45,10 +46,31 @@ def test_no_engine_is_one_finding_and_not_needed(tmp_path: Path) -> None:
     assert (found.id, found.level, bool(found.cure)) == ("container_engine", Level.WITHOUT, True)
 
 
+@pytest.mark.parametrize(
+    ("traits", "level", "words"),
+    [
+        ((), Level.FIT, "is its caller's"),
+        (("userns",), Level.FIT, "by --userns host"),
+        (("rootless",), Level.WITHOUT, "the root of its containers"),
+    ],
+)
+def test_whose_files_a_container_leaves_is_told(traits: tuple[str, ...], level: Level, words: str) -> None:
+    found = engine.users(Engine("docker", "1", "1", "linux/amd64", traits=frozenset(traits)))
+    assert (found.id, found.level, words in found.found) == ("engine_users", level, True)
+    assert found.ok or found.cure
+
+
+def test_the_rules_that_are_lifted_for_our_containers_are_named() -> None:
+    found = engine.modules(Engine("docker", "1", "1", "linux/amd64", traits=frozenset({"apparmor", "selinux"})))
+    assert (found.id, found.ok) == ("engine_security_modules", True)
+    assert "--security-opt apparmor=unconfined --security-opt label=disable" in found.found
+    assert "none" in engine.modules(Engine("docker", "1", "1", "linux/amd64")).found
+
+
 @pytest.mark.image
 def test_the_engine_of_this_machine_is_found_with_its_api_and_the_image() -> None:
     from hermit.environ import snapshot
 
     found = {finding.id: finding for finding in engine.probes(snapshot())}
-    assert list(found) == ["container_engine", "engine_api", "image"]
+    assert list(found) == ["container_engine", "engine_api", "engine_users", "engine_security_modules", "image"]
     assert found["image"].ok
