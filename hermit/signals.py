@@ -5,8 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import threading
+import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
+
+from hermit.errors import Interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,6 +30,9 @@ ENDING = PASSED[:-1]
 NOT_TAKEN = (signal.SIGTSTP,)
 
 MOST_AT_ONCE = 4096
+# How somebody gives a run up: at the terminal, from outside, and by closing the terminal.
+GIVING_UP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+ONE_PRESS_S = 0.3
 
 
 @dataclass
@@ -73,6 +80,49 @@ def caught() -> Iterator[Caught]:
         signal.set_wakeup_fd(told)
         os.close(reader)
         os.close(writer)
+
+
+class GivenUp:
+    """What Ctrl-C, TERM and a closed terminal do to a run, while this is open.
+
+    Before the run is ``in_order`` they end it where it stands. From then on nothing is thrown at whatever this thread is
+    doing: the first one stops the run, which then ends by itself, and a second Ctrl-C ends the process. A terminal and a
+    wrapper may both pass on what was pressed once, and a shell and the kernel both say that the terminal has gone. What
+    this process was started to ignore (``nohup``, a shell's ``&``) stays ignored.
+
+    Args:
+        stop: Gives the run up.
+        leave: Ends this process.
+    """
+
+    def __init__(self, stop: Callable[[], None], leave: Callable[[], None]) -> None:
+        self.in_order = False
+        self._stop = stop
+        self._leave = leave
+        self._first_s: float | None = None
+        self._before: dict[signal.Signals, object] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():  # only the main thread gets signals
+            for number in GIVING_UP:
+                if signal.getsignal(number) != signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._came)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]  # it is what the same function returned
+
+    def _came(self, number: int, _frame: object) -> None:
+        now_s = time.monotonic()
+        if self._first_s is not None:
+            if number == signal.SIGINT and now_s - self._first_s > ONE_PRESS_S:
+                self._leave()
+            return
+        self._first_s = now_s
+        if not self.in_order:
+            raise Interrupted("the run was given up before it began", cure="run the same command to go on")
+        self._stop()
 
 
 def _nothing(_number: int, _frame: object) -> None:

@@ -65,7 +65,7 @@ def command(
     findings = list(checks.machine(variables))
     if plan is not None:
         findings.append(Finding("config", True, f"{len(plan.tasks)} tasks, {len(plan.secrets)} secrets"))
-        findings += checks.published(plan.config)
+        findings += [*checks.published(plan.config), *checks.memory(plan.config)]
         where = images.judged(plan.config, environ=variables)
         findings = [*(checks.beside(findings) if where.elsewhere else findings), *where.findings]
         if checks.goes_on(findings, plan.config):

@@ -72,7 +72,7 @@ class Reports:
         if self.variables.get("GITHUB_ACTIONS") == "true":
             self._tell_github(summary, below)
         if below:
-            console.err().print(f"hermit: {below}", markup=False)
+            console.say(f"hermit: {below}")
         return ExitCode.SCORE if below and code == ExitCode.OK else code
 
     def _write_junit(self, path: Path, summary: dict[str, Any]) -> None:
@@ -94,11 +94,12 @@ class Reports:
         lines = list(github.remarks(self.plan.paths.results))
         lines += [github.annotation("error", title="--fail-under", said=below)] if below else []
         for line in lines:  # on standard error: standard output may be one JSON document
-            console.err().print(line, markup=False, emoji=False)
+            with console.heard_or_not():
+                console.err().print(line, markup=False, emoji=False)
         page = self.variables.get("GITHUB_STEP_SUMMARY")
         if page:
             try:
                 with Path(page).open("a", encoding="utf-8") as file:
                     file.write(github.page(self.plan.paths.results, summary))
             except OSError as error:
-                console.err().print(f"hermit: no summary of this step was left: {error}", markup=False)
+                console.say(f"hermit: no summary of this step was left: {error}")

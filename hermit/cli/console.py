@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
+import os
+import sys
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from rich.console import Console
 from rich.markup import escape
@@ -14,6 +18,7 @@ from rich.table import Table
 
 from hermit import environ
 from hermit.domain.attempt import Status
+from hermit.errors import ExitCode, HermitError
 from hermit.run.doctor.finding import Level
 
 if TYPE_CHECKING:
@@ -25,6 +30,8 @@ if TYPE_CHECKING:
     from hermit.run.report import Row
 
 LINE_EVERY_S = 2.0
+# What a stream says whose reader has left, or whose terminal was closed.
+GONE = (errno.EPIPE, errno.EIO, None)
 MARKS = {
     Level.FIT: "[green]ok[/]",
     Level.WITHOUT: "[yellow]without[/]",
@@ -38,14 +45,78 @@ VERDICTS = {
 }
 
 
+class Stream(Console):
+    """A console whose reader may leave: that is the caller's to answer, and no reason to end the process."""
+
+    def on_broken_pipe(self) -> None:
+        """Says so, instead of leaving with 1."""
+        raise BrokenPipeError
+
+
 def err() -> Console:
     """Standard error, where progress and refusals go."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return Stream(stderr=True, highlight=False, soft_wrap=True)
 
 
 def out() -> Console:
     """Standard output, where results go."""
-    return Console(highlight=False, soft_wrap=True)
+    return Stream(highlight=False, soft_wrap=True)
+
+
+def say(words: str) -> None:
+    """A line on standard error, if anybody reads it."""
+    with heard_or_not():
+        err().print(words, markup=False)
+
+
+@contextlib.contextmanager
+def heard_or_not(*, matters: bool = False) -> Iterator[None]:
+    """Where the reader or the terminal has gone, what is done goes on in silence.
+
+    Args:
+        matters: Whether this is what the command was asked for: it may be unwanted, but not lost.
+
+    Raises:
+        HermitError: Somebody is there, and cannot take what matters.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as error:
+        silence()
+        if matters and error.errno not in GONE:
+            cure = "make room where the output goes; the results are kept, and the same command prints them again"
+            raise HermitError(f"this could not be written: {error.strerror}", where="the output", cure=cure) from None
+
+
+def silence() -> None:
+    """Drops what is written to standard streams that nobody reads any more, so that the end of this process says nothing."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(nothing, stream.fileno())
+    os.close(nothing)
+
+
+def fill_streams() -> None:
+    """Opens nothing in place of each standard stream that the caller closed, before anything else takes its number."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
+
+
+def leave() -> NoReturn:
+    """Ends this process where it stands, with a last word: its sandboxes and containers end with it."""
+    shown = b"\x1b[?25h" if os.isatty(2) else b""  # the progress bar had hidden the cursor
+    words = b"\nhermit: ended at once; every finished attempt is kept\n  -> run the same command to go on\n"
+    with contextlib.suppress(OSError):
+        os.write(2, shown + words)
+    os._exit(ExitCode.INTERRUPTED)
 
 
 def without_keys(words: str) -> str:
@@ -83,16 +154,25 @@ class ProgressView:
             self._task = self._bar.add_task("", total=None)
 
     def __enter__(self) -> Self:
-        if self._bar is not None:
-            self._bar.start()
+        with heard_or_not():
+            if self._bar is not None:
+                self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        with heard_or_not():
+            if self._bar is not None:
+                self._bar.stop()
 
     def __call__(self, progress: evaluate.Progress) -> None:
         """Takes the next state."""
+        with heard_or_not():
+            self._show(progress)
+
+    def _show(self, progress: evaluate.Progress) -> None:
+        if progress.note:
+            self._console.print(progress.note, markup=False)
+            return
         if progress.row is None and progress.resumed:
             self._console.print(f"{progress.resumed} of {progress.total} attempts were made before; going on")
         if progress.row is not None and progress.row.status is not Status.OK:

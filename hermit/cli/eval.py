@@ -79,7 +79,7 @@ def command(
     reports = Reports(plan, junit.absolute() if junit else None, fail_under, variables)
     reports.refuse()
     choice = place.choose(plan.config, runtime=runtime.value if runtime else None, environ=variables)
-    console.err().print(f"sandboxes start {choice.sentence}", markup=False)
+    console.say(f"sandboxes start {choice.sentence}")
     reports.begin()
     try:
         if choice.kind == "whole":
@@ -97,11 +97,12 @@ def _from_here(plan: plans.EvalPlan, choice: place.Choice, *, fresh: bool, as_js
     """Makes the attempts with this process as their host, and returns the exit code."""
     where = place.in_images(choice) if choice.kind == "image" else place.here(plan.config)
     with console.ProgressView(console.err()) as view:
-        summary = evaluate.evaluate(plan, where, fresh=fresh, show=view)
-    if as_json:
-        console.print_json(summary)
-    else:
-        console.print_summary(summary, where=str(plan.paths.evaluation))
+        summary = evaluate.evaluate(plan, where, fresh=fresh, show=view, leave=console.leave)
+    with console.heard_or_not(matters=True):
+        if as_json:
+            console.print_json(summary)
+        else:
+            console.print_summary(summary, where=str(plan.paths.evaluation))
     return ExitCode.SANDBOX if summary["statuses"]["sandbox_error"] else ExitCode.OK
 
 

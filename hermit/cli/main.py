@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated
 
@@ -44,6 +43,7 @@ def root(
 
 def main() -> None:
     """The entry point; ends the process with the exit code of ``errors.py``."""
+    console.fill_streams()
     sys.exit(run(sys.argv[1:]))
 
 
@@ -53,20 +53,20 @@ def run(arguments: list[str], *, program: typer.Typer = app, name: str = "hermit
         code = program(arguments, prog_name=name, standalone_mode=False)
         sys.stdout.flush()
     except HermitError as error:
-        console.err().print(console.without_keys(f"hermit: {error}"), markup=False)
+        console.say(console.without_keys(f"hermit: {error}"))
         return error.exit_code
     except KeyboardInterrupt:
-        console.err().print("hermit: interrupted")
+        console.say("hermit: interrupted")
         return ExitCode.INTERRUPTED
     except (BrokenPipeError, SystemExit):  # whoever read our output has seen enough; typer exits then
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        console.silence()
         return ExitCode.OK
     except Exception as error:
         usage = console.usage_message(error)
         if usage is None:
             raise
-        console.err().print(console.without_keys(usage), markup=False)
+        console.say(console.without_keys(usage))
         return ExitCode.CONFIG
     if code == ExitCode.INTERRUPTED:  # typer's answer to a KeyboardInterrupt
-        console.err().print("hermit: interrupted")
+        console.say("hermit: interrupted")
     return code if isinstance(code, int) else ExitCode.OK

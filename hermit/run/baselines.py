@@ -19,7 +19,6 @@ from hermit.run import evaluate
 from hermit.run import plan as plans
 from hermit.run.doctor.finding import Finding
 from hermit.run.paths import RunPaths
-from hermit.run.plan import Attempt
 
 if TYPE_CHECKING:
     from hermit.config.schema import RunConfig
@@ -110,7 +109,7 @@ def tried(baseline: Baseline, where: Place | InImage) -> list[Finding]:
     with tempfile.TemporaryDirectory(prefix="hermit-check-") as root:
         once = replace(plan, paths=RunPaths(Path(root), plan.paths.selector))
         try:
-            rows = list(evaluate.finished_rows(once, where, [Attempt(task, 0) for task in once.tasks]))
+            rows = evaluate.tried_rows(once, where)
         except Interrupted:
             raise
         except HermitError as error:

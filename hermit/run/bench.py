@@ -8,7 +8,6 @@ import functools
 import json
 import os
 import tempfile
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 
 SCRATCH = "hermit-run-"
-YOUNG_S = 60.0
 
 
 class Stop:
@@ -112,6 +110,7 @@ class Bench:
     @contextlib.contextmanager
     def workspace(self, attempt: Attempt) -> Iterator[Workspace]:
         """The directories and the evidence of one attempt; the directories are gone afterwards."""
+        remove(str(self.plan.paths.logs(*attempt.key)))  # of an attempt that was cut off, and is now made anew
         with _directory(self.exchange) as root, _directory(self.judge_exchange) as apart:
             workspace = Workspace(self, attempt, work=root / "work", collected=apart / "collected", logs=root / "logs")
             for directory in (workspace.work, workspace.collected, workspace.logs):
@@ -191,11 +190,13 @@ class Workspace:
         except (budget.TooMuch, OSError) as error:
             raise SandboxError(f"the logs of the call could not be copied: {error}", cause="collect") from None
 
-    def keep_trajectory(self, messages: list[Any]) -> None:
-        """Keeps what the agent says went to and fro, beside what it printed."""
-        path = self.bench.plan.paths.trajectory(*self.attempt.key)
-        whole = self.bench.redactor.value(messages, found=self.found, where=path.name)
-        write_atomically(path, json.dumps(whole, indent=1).encode("ascii") + b"\n")
+    def keep_messages(self, messages: list[Any]) -> None:
+        """Keeps the trajectory of the call, from which the keys have been taken; one of an earlier try is removed."""
+        path = self.bench.plan.paths.messages(*self.attempt.key)
+        if messages:
+            write_atomically(path, b"".join(json.dumps(message).encode("ascii") + b"\n" for message in messages))
+        else:
+            path.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def manifest(self) -> Iterator[BinaryIO]:
@@ -210,13 +211,12 @@ class Workspace:
     def _keep(self, record: Record) -> None:
         task_id, repeat = self.attempt.key
         path = self.bench.plan.paths.new_record(record.role, task_id, repeat)
-        path.parent.mkdir(parents=True, exist_ok=True)
         redactor, found = self.bench.redactor, self.found
-        path.write_bytes(redactor.document(record.as_json(), found=found, where=path.name))
         if record.decisions:
             decisions = path.with_suffix(".proxy.jsonl")
             lines = "".join(f"{redactor.text(line, found=found, where=decisions.name)}\n" for line in record.decisions)
-            decisions.write_text(lines, encoding="utf-8")
+            self._write(decisions, lines.encode())
+        self._write(path, redactor.document(record.as_json(), found=found, where=path.name))
         self.records.append(path.name)
         self.evidence.append(record.evidence(kept_as=path.name))
         self.ended = record.empty
@@ -235,12 +235,22 @@ class Workspace:
                 kept = self.bench.redactor.data(
                     stream.kept, found=self.found, where=path.name, cut=bool(stream.dropped)
                 )
-                write_atomically(path, kept + note)
+                self._write(path, kept + note)
+
+    def _write(self, path: Path, data: bytes) -> None:
+        """Leaves evidence: whole or not at all, and nothing beside it where this process is killed meanwhile."""
+        write_atomically(path, data, lasting=False, made_in=self.bench.plan.paths.evaluation)
 
 
 @contextlib.contextmanager
-def opened(plan: EvalPlan, where: Place | InImage, host: Place) -> Iterator[Bench]:
+def opened(plan: EvalPlan, where: Place | InImage, host: Place, *, stop: Stop | None = None) -> Iterator[Bench]:
     """A bench for one run; its scratch, and the containers it had, are gone afterwards.
+
+    Args:
+        plan: What is run.
+        where: Where sandboxes are started.
+        host: Where a judge on the host is started.
+        stop: Says that the run is given up; one of its own unless given.
 
     Raises:
         PlaceError: The containers of the run cannot be started.
@@ -262,8 +272,8 @@ def opened(plan: EvalPlan, where: Place | InImage, host: Place) -> Iterator[Benc
             place = judge_place = where
         if adapter is not None:
             lend(exchange / "adapter", place)
-        stop = ends.enter_context(Stop())
-        bench = Bench(plan, place, judge_place, host, scratch, exchange, judge_exchange, adapter, stop)
+        own = stop or ends.enter_context(Stop())
+        bench = Bench(plan, place, judge_place, host, scratch, exchange, judge_exchange, adapter, own)
         try:
             yield bench
         finally:
@@ -278,14 +288,24 @@ def scratch_directory() -> Iterator[Path]:
     """
     for left in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*"):
         _remove_abandoned(left)
-    scratch = Path(tempfile.mkdtemp(prefix=SCRATCH))
-    lock = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    scratch, lock = _locked_directory()
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
         yield scratch
     finally:
         os.close(lock)
         remove(str(scratch))
+
+
+def _locked_directory() -> tuple[Path, int]:
+    """A new directory and the lock on it; another run that found it without one may have removed it, then once more."""
+    while True:
+        made = Path(tempfile.mkdtemp(prefix=SCRATCH))
+        with contextlib.suppress(FileNotFoundError):
+            lock = os.open(made, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if made.exists():
+                return made, lock
+            os.close(lock)
 
 
 def _remove_abandoned(directory: Path) -> None:
@@ -294,9 +314,7 @@ def _remove_abandoned(directory: Path) -> None:
     except OSError:  # another user's, or gone meanwhile
         return
     try:
-        status = os.fstat(lock)
-        # A young one may not have been locked yet.
-        if status.st_uid == os.geteuid() and time.time() - status.st_mtime > YOUNG_S:
+        if os.fstat(lock).st_uid == os.geteuid():
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             remove(str(directory))
     except OSError:  # locked: its run lives

@@ -17,7 +17,7 @@ from hermit.domain.attempt import Status
 from hermit.domain.sandbox import Enforce
 from hermit.errors import HermitError, PlaceError
 from hermit.roles import task as task_role
-from hermit.run import baselines, bench, place, trial
+from hermit.run import baselines, bench, capacity, place, trial
 from hermit.run.doctor import attempts, bubblewrap, container, engine, history, kernel, publishers
 from hermit.run.doctor.finding import Finding, Level, slug, verdict
 from hermit.run.doctor.machine import probes as machine_probes
@@ -151,6 +151,16 @@ def published(config: RunConfig) -> list[Finding]:
     found = f"{', '.join(named) or 'a public network'} may hold the benchmark itself, with its answers"
     cure = "leave it out of environment.allowed_hosts, or look through the proxy's decisions beside the records"
     return [Finding("answers out of reach", False, "; ".join((found, *kinds)), cure, needed=False)]
+
+
+def memory(config: RunConfig) -> list[Finding]:
+    """Whether the memory that one attempt declares is available now; none where none is declared."""
+    declared_mb, available_mb = capacity.declared_mb(config), capacity.available_mb()
+    if declared_mb is None:
+        return []
+    found = f"an attempt declares {declared_mb} MiB, and {available_mb} MiB are available"
+    cure = "make room, or lower environment.resources.memory_mb and judge.resources.memory_mb: attempts run one by one"
+    return [Finding("memory of an attempt", declared_mb <= available_mb, found, cure, needed=False)]
 
 
 def probe(plan: EvalPlan, where: Place | InImage) -> Finding:

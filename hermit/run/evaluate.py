@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
-import signal
-import threading
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hermit import sandbox as sandboxes
-from hermit.errors import ConfigError, Interrupted
+from hermit.errors import ConfigError, ExitCode, HermitError, Interrupted
 from hermit.handoff.remove import remove
 from hermit.run import bench as benches
 from hermit.run import trial
-from hermit.run.paths import write_atomically
-from hermit.run.report import Results, Tally, resume
+from hermit.run.capacity import Admission, declared_mb
+from hermit.run.paths import flush_directory, make_directory, remove_unfinished, write_atomically
+from hermit.run.report import Tally, resume
+from hermit.run.results import Results, put_in_order
+from hermit.signals import GivenUp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
+    from pathlib import Path
 
-    from hermit.run.bench import Bench
+    from hermit.run.bench import Bench, Stop
     from hermit.run.place import InImage
     from hermit.run.plan import Attempt, EvalPlan
     from hermit.run.report import Row
@@ -39,17 +42,99 @@ class Progress:
         total: How many attempts there are.
         resumed: How many of them an earlier run had made.
         tally: What the rows so far come to.
-        row: The row that has just been kept, ``None`` at the beginning.
+        row: The row that has just been kept, ``None`` at the beginning and with a note.
+        note: Something that is said once, on the way.
     """
 
     total: int
     resumed: int
     tally: Tally
     row: Row | None = None
+    note: str = ""
+
+
+@dataclass
+class Evaluation:
+    """What is being made, and what there is of it.
+
+    Args:
+        plan: What to do.
+        done: The rows of an earlier run.
+        show: Is told how it goes on.
+    """
+
+    plan: EvalPlan
+    done: list[dict[str, Any]]
+    show: Callable[[Progress], None]
+    began: float = field(default_factory=time.monotonic)
+    tally: Tally = field(default_factory=Tally)
+    keys: list[tuple[str, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for row in self.done:
+            self._count(row)
+        self.earlier_s = _earlier_wall_s(self.plan) if self.done else 0.0
+
+    def _count(self, row: dict[str, Any]) -> None:
+        self.tally.add(row)
+        self.keys.append((row["id"], row["repeat"]))
+
+    def ahead(self) -> list[Attempt]:
+        """The attempts that have not been made."""
+        made = set(self.keys)
+        return [attempt for attempt in self.plan.attempts if attempt.key not in made]
+
+    def tell(self, row: Row | None = None, note: str = "") -> None:
+        """Shows where it stands."""
+        self.show(Progress(len(self.plan.attempts), len(self.done), self.tally, row, note))
+
+    def keep(self, rows: Iterator[Row], stop: Stop) -> None:
+        """Keeps each row as it comes; where the disk is full, those that come until everything has been given up.
+
+        Raises:
+            HermitError: They could not all be kept.
+            Interrupted: The run was given up.
+        """
+        full: HermitError | None = None
+        with Results(self.plan.paths.results) as results:
+            try:
+                for row in rows:
+                    document = row.as_json()
+                    results.add(document)
+                    self._count(document)
+                    self.tell(row)
+                    try:
+                        results.hold()
+                    except HermitError as error:
+                        full = error
+                        stop.set()
+            except Interrupted:
+                if full is None:
+                    raise
+        if full is not None:
+            raise full
+
+    def conclude(self) -> dict[str, Any]:
+        """Leaves the summary, and the rows in the order of the split."""
+        plan = self.plan
+        summary = self.tally.summary(
+            adapter=plan.paths.selector,
+            tasks=len(plan.tasks),
+            repeats=plan.config.eval.repeats,
+            wall_s=self.earlier_s + time.monotonic() - self.began,
+        )
+        write_atomically(plan.paths.summary, json.dumps(summary, indent=1).encode() + b"\n")
+        put_in_order(plan.paths.results, rows=self.keys, order=[attempt.key for attempt in plan.attempts])
+        return summary
 
 
 def evaluate(
-    plan: EvalPlan, place: Place | InImage, *, fresh: bool, show: Callable[[Progress], None]
+    plan: EvalPlan,
+    place: Place | InImage,
+    *,
+    fresh: bool,
+    show: Callable[[Progress], None],
+    leave: Callable[[], None] = lambda: os._exit(ExitCode.INTERRUPTED),
 ) -> dict[str, Any]:
     """Makes every attempt that has not been made, and returns the summary.
 
@@ -57,101 +142,101 @@ def evaluate(
         plan: What to do.
         place: Where sandboxes are started.
         fresh: Start over instead of going on where an earlier run stopped.
-        show: Is told after each attempt, in this thread.
+        show: Is told after each attempt, in this thread; of a wait for memory in another.
+        leave: Ends this process; called where it is given up a second time.
 
     Raises:
         ConfigError: The run's directory holds results of something else, or another process works in it.
-        Interrupted: Somebody pressed Ctrl-C; every finished attempt is kept.
+        HermitError: What was made cannot be kept, for want of room.
+        Interrupted: Somebody gave the run up; every finished attempt is kept.
     """
-    began = time.monotonic()
-    with claimed(plan, fresh=fresh):
+    with claimed(plan, fresh=fresh), benches.Stop() as stop, GivenUp(stop.set, leave) as given_up:
         done = resume(plan.paths.results, wanted=[attempt.key for attempt in plan.attempts])
-        keys = {(row["id"], row["repeat"]) for row in done}
-        ahead = [attempt for attempt in plan.attempts if attempt.key not in keys]
-        tally = Tally()
-        for row in done:
-            tally.add(row)
-        show(Progress(len(plan.attempts), len(done), tally))
-        earlier_s = _earlier_wall_s(plan) if done else 0.0
+        run = Evaluation(plan, done, show)
+        run.tell()
+        admission = Admission(
+            each_mb=declared_mb(plan.config), stop=stop.descriptor, tell=lambda words: run.tell(note=words)
+        )
         try:
-            with Results(plan.paths.results) as results, closing(finished_rows(plan, place, ahead)) as rows:
-                for finished in rows:
-                    document = finished.as_json()
-                    results.add(document)
-                    tally.add(document)
-                    show(Progress(len(plan.attempts), len(done), tally, finished))
-        finally:
-            summary = tally.summary(
-                adapter=plan.paths.selector,
-                tasks=len(plan.tasks),
-                repeats=plan.config.eval.repeats,
-                wall_s=earlier_s + time.monotonic() - began,
-            )
-            write_atomically(plan.paths.summary, json.dumps(summary, indent=1).encode() + b"\n")
-        return summary
+            with (
+                benches.opened(plan, place, sandboxes.unconfined("the judge runs on the host"), stop=stop) as bench,
+                closing(finished_rows(bench, run.ahead(), admission)) as rows,
+            ):
+                given_up.in_order = True
+                run.keep(rows, stop)
+        except BaseException:
+            with contextlib.suppress(HermitError):  # what went wrong first is what is told
+                run.conclude()
+            raise
+        return run.conclude()
 
 
-def finished_rows(plan: EvalPlan, place: Place | InImage, ahead: list[Attempt]) -> Generator[Row]:
+def finished_rows(bench: Bench, ahead: list[Attempt], admission: Admission) -> Generator[Row]:
     """The rows of these attempts, as they end.
 
-    Ctrl-C and TERM give up what runs: the sandboxes are killed, what had ended is still handed out.
+    When the bench is given up its sandboxes are killed, and what had ended is still handed out; so too when an attempt
+    fails in a way that no row can say.
 
     Raises:
         Interrupted: The run was given up.
     """
+
+    def admitted(attempt: Attempt) -> Row:
+        with admission.admitted():
+            return trial.attempt(bench, attempt)
+
+    pool = ThreadPoolExecutor(bench.plan.config.agent.concurrency, thread_name_prefix="attempt")
+    try:
+        yield from _rows(lambda attempt: pool.submit(admitted, attempt), bench, ahead)
+    except BaseException:  # whoever takes the rows may have had enough of them, too
+        bench.stop.set()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def tried_rows(plan: EvalPlan, place: Place | InImage) -> list[Row]:
+    """The rows of every attempt of a plan whose results nobody keeps, in the order they ended.
+
+    Raises:
+        HermitError: The attempts cannot be made.
+        Interrupted: The run was given up.
+    """
     host = sandboxes.unconfined("the judge runs on the host")
-    with benches.opened(plan, place, host) as bench, given_up_by_signal(bench):
-        pool = ThreadPoolExecutor(plan.config.agent.concurrency, thread_name_prefix="attempt")
-        try:
-            yield from _rows(pool, bench, ahead)
-        finally:
-            bench.stop.set()
-            pool.shutdown(cancel_futures=True)
+    with benches.Stop() as stop, GivenUp(stop.set, lambda: os._exit(ExitCode.INTERRUPTED)) as given_up:
+        admission = Admission(each_mb=declared_mb(plan.config), stop=stop.descriptor, tell=lambda _: None)
+        with benches.opened(plan, place, host, stop=stop) as bench:
+            given_up.in_order = True
+            return list(finished_rows(bench, list(plan.attempts), admission))
 
 
-def _rows(pool: ThreadPoolExecutor, bench: Bench, ahead: list[Attempt]) -> Iterator[Row]:
+def _rows(submit: Callable[[Attempt], Future[Row]], bench: Bench, ahead: list[Attempt]) -> Iterator[Row]:
     """A few attempts are handed to the pool at a time: a run of a million does not wait in memory."""
     waiting = iter(ahead)
     running: set[Future[Row]] = set()
-    interrupted: Interrupted | None = None
+    failed: list[BaseException] = []
+    interrupted = False
     while True:
         while len(running) < 2 * bench.plan.config.agent.concurrency and (attempt := next(waiting, None)) is not None:
-            running.add(pool.submit(trial.attempt, bench, attempt))
+            running.add(submit(attempt))
         if not running:
             break
         ended, running = wait(running, return_when=FIRST_COMPLETED)
         for future in ended:
-            try:
+            error = future.exception()
+            if error is None:
                 yield future.result()
-            except Interrupted as error:
-                interrupted = error
-                waiting = iter(())
-    if interrupted is not None:
+                continue
+            waiting = iter(())
+            if isinstance(error, Interrupted):
+                interrupted = True
+            else:
+                failed.append(error)
+                bench.stop.set()
+    if failed:
+        raise failed[0]
+    if interrupted:
         raise Interrupted("the run was given up; every finished attempt is kept", cure="run the same command to go on")
-
-
-@contextmanager
-def given_up_by_signal(bench: Bench) -> Iterator[None]:
-    """The first Ctrl-C or TERM gives the bench up; a second one does what it would have done without us.
-
-    Nothing is thrown at whatever this thread is doing: the sandboxes end, and the run ends because they do.
-    """
-    if threading.current_thread() is not threading.main_thread():  # only the main thread gets signals
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def give_up(number: int, _: object) -> None:
-        signal.signal(number, before[signal.Signals(number)])
-        bench.stop.set()
-
-    for number in before:
-        signal.signal(number, give_up)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager
@@ -162,7 +247,8 @@ def claimed(plan: EvalPlan, *, fresh: bool) -> Iterator[None]:
         ConfigError: Another process holds it, or it holds results of something else.
     """
     directory = plan.paths.evaluation
-    _create(directory)
+    for each in (directory, plan.paths.records):
+        _create(each)
     lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         try:
@@ -173,31 +259,41 @@ def claimed(plan: EvalPlan, *, fresh: bool) -> Iterator[None]:
                 where=str(directory),
                 cure="wait for it, or give the run another trainer.run_name",
             ) from None
+        remove_unfinished(directory)
         if fresh:
-            _empty(directory)
+            _empty(plan)
         _match_lock(plan)
         yield
     finally:
         os.close(lock)
 
 
-def _create(directory: Any) -> None:
+def _create(directory: Path) -> None:
+    """Makes a directory of the run, before anything is paid for that could not be kept there."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory)
+        reason = "" if os.access(directory, os.W_OK | os.X_OK) else "nothing can be written there"
     except OSError as error:
-        raise ConfigError(
-            f"it cannot be created: {error.strerror}", where=str(directory), cure="set trainer.output_dir elsewhere"
-        ) from None
+        reason = f"it cannot be created: {error.strerror}"
+    if reason:
+        cure = "make it writable for whoever runs this, make room, or set trainer.output_dir elsewhere"
+        raise ConfigError(reason, where=str(directory), cure=cure)
 
 
-def _empty(directory: Any) -> None:
-    for entry in directory.iterdir():
+def _empty(plan: EvalPlan) -> None:
+    """Drops everything of an earlier run: its rows first and the lock last, so that no row is ever taken for another's."""
+    paths = plan.paths
+    for entry in sorted(paths.evaluation.iterdir(), key=lambda entry: (entry != paths.results, entry == paths.lock)):
         remove(str(entry)) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+        flush_directory(paths.evaluation)
 
 
 def _match_lock(plan: EvalPlan) -> None:
     path = plan.paths.lock
     if not path.exists():
+        if plan.paths.results.exists():
+            what = "there are results, and nothing that says of what"
+            raise ConfigError(what, where=str(path), cure="put the file back, or use --fresh")
         write_atomically(path, json.dumps(plan.lock, indent=1).encode() + b"\n")
         return
     try:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from hermit.domain import attempt, interval
 from hermit.domain.attempt import Phase, Side, Status
@@ -254,27 +253,6 @@ class Tally:
             "judge_on_host": dict(self.judge_on_host),
             "complete": self.attempts == tasks * repeats,
         }
-
-
-class Results:
-    """``results.jsonl``: a line is whole when the next one begins, and is on its way to the disk when it is added."""
-
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("ab")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def add(self, row: dict[str, Any]) -> None:
-        """Appends one row."""
-        self._file.write(json.dumps(row).encode("ascii") + b"\n")
-        self._file.flush()
-        with contextlib.suppress(OSError):  # not every file system can
-            os.fdatasync(self._file.fileno())
 
 
 def resume(path: Path, *, wanted: Iterable[tuple[str, int]]) -> list[dict[str, Any]]:

@@ -84,6 +84,7 @@ def _tried(bench: Bench, attempt: Attempt, records: list[str]) -> tuple[Row, boo
             seen = replace(ended, alone=trial.alone, left=trial.left, evidence=tuple(workspace.evidence))
             phase = Phase.REPORT
             row = without_keys(seen, bench.redactor, workspace.found)
+            workspace.keep_messages(row.output.messages if row.output else [])
             workspace.report_scrubbed()
             return row, again
     except OSError as error:  # around the steps: the workspace could not be made, or what was scrubbed not be told
@@ -226,12 +227,9 @@ class Trial:
         if isinstance(value, Failure):
             return value
         try:
-            output = codec.run_output(value)
+            return codec.run_output(value)
         except TypeError as error:
             return Failure("result", str(error))
-        if output.messages:
-            self.workspace.keep_trajectory(output.messages)
-        return output
 
     def keep_logs(self) -> None:
         """A copy of the logs of the call, beside the results."""

@@ -251,6 +251,17 @@ def parallel_starts(bench):
         return list(pool.map(one, range(100))) == [str(number) for number in range(100)]
 
 
+def loud_starts(bench):
+    size = 2_000_000
+
+    def one(_number):
+        outcome = bench.shell(f"head -c {size} /dev/zero; head -c {size} /dev/zero >&2")
+        return [outcome.code, outcome.stdout.total, outcome.stderr.total] == [0, size, size]
+
+    with ThreadPoolExecutor(50) as pool:
+        return all(pool.map(one, range(50)))
+
+
 def memory_limit(bench):
     source = "import sys\ntry:\n    x = bytearray(400 << 20)\nexcept MemoryError:\n    sys.exit(9)"
     bounded = bench.python(source, sandbox=bench.sandbox(limits={"memory_mb": 200}))
@@ -345,7 +356,7 @@ def given_up(bench):
 BEHAVIOURS = (
     exit_codes, unstartable, signals, stdin, streams_apart, binary_output, huge_output, taken_over_streams,
     working_directory, environment, processors, paths, missing_source, renamed_bind, timeout_asks_first, timeout_kills_everything,
-    leftovers, early_close, parallel_starts, memory_limit, file_limit, cpu_limit, pids_limit, scientific, tmp_limit, usage,
+    leftovers, early_close, parallel_starts, loud_starts, memory_limit, file_limit, cpu_limit, pids_limit, scientific, tmp_limit, usage,
     worker_value, worker_failures, worker_forged, worker_descriptors, command_descriptors, given_up, front_door,
 )  # fmt: skip
 

@@ -151,6 +151,10 @@ def test_a_hundred_starts_in_parallel_all_succeed_with_their_own_output(facts):
     assert facts["parallel_starts"] is True
 
 
+def test_fifty_starts_at_once_that_all_print_megabytes_all_end(facts):
+    assert facts["loud_starts"] is True
+
+
 def test_memory_is_bounded_and_what_stays_below_the_bound_runs(facts):
     assert facts["memory_limit"] == [9, 0]
 

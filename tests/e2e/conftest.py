@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -61,10 +62,10 @@ class Machine:
         )
         return Said(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 
-    def start(self, *words: str) -> subprocess.Popen[bytes]:
-        """Starts ``python`` with these words, in a session of its own."""
+    def start(self, *words: str, before: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+        """Starts ``python`` with these words, in a session of its own, by another program where one comes before."""
         return subprocess.Popen(
-            [sys.executable, *words],
+            [*before, sys.executable, *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -224,14 +225,36 @@ class Waiting:
     tasks: Set
     started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
-    def begin(self) -> tuple[subprocess.Popen[bytes], set[int]]:
-        """A run that has one row and whose other attempts wait: its process, and those below it."""
-        process = self.tasks.machine.start(*self.tasks.words())
+    def begin(self, *, before: Sequence[str] = (), hang: bool = False) -> tuple[subprocess.Popen[bytes], set[int]]:
+        """A run that has one row and whose other attempts wait: its process, and those below it.
+
+        Args:
+            before: A program that starts it.
+            hang: Whether its end in order never comes.
+        """
+        if hang:
+            (self.tasks.root / "hanging").mkdir()
+            (self.tasks.root / "hanging" / "sitecustomize.py").write_text(HANGING)
+            self.tasks.machine.more["PYTHONPATH"] = str(self.tasks.root / "hanging")
+        process = self.tasks.machine.start(*self.tasks.words(), before=before)
+        self.tasks.machine.more.pop("PYTHONPATH", None)
         self.started.append(process)
+        return process, self.waits(process.pid)
+
+    def begin_on_terminal(self) -> tuple[int, int, set[int]]:
+        """The same on a terminal of its own: its process, the other end of the terminal, and those below it."""
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(self.tasks.machine.scratch)
+            os.execve(sys.executable, [sys.executable, *self.tasks.words()], self.tasks.machine.variables)  # noqa: S606
+        return pid, terminal, self.waits(pid)
+
+    def waits(self, pid: int) -> set[int]:
+        """What is below a run, once it has one row and its other attempts wait."""
         until(lambda: self.tasks.results.exists() and len(self.tasks.rows) == 1, what="the first row")
         # bubblewrap, the relay, the worker and the program it waits for
-        until(lambda: len(descendants(process.pid)) >= 8, what="two attempts that wait")
-        return process, descendants(process.pid)
+        until(lambda: len(descendants(pid)) >= 8, what="two attempts that wait")
+        return descendants(pid)
 
     def gone(self, pids: set[int]) -> bool:
         """Whether all of these have ended, within the time a kernel needs to end them."""
@@ -247,6 +270,11 @@ class Waiting:
         (self.tasks.root / "mode" / "go").touch()
 
 
+HANGING = """
+import time
+from concurrent.futures import ThreadPoolExecutor
+ThreadPoolExecutor.shutdown = lambda *_, **__: time.sleep(3600)
+"""
 WAITING = """
 import os, subprocess
 from hermit import RunOutput

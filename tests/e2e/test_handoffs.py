@@ -53,23 +53,6 @@ def test_the_logs_of_a_call_that_failed_are_kept_too(task_set: Callable[..., Any
     assert (made.results.parent / "logs" / "a-0" / "agent-logs" / "turns" / "one.txt").exists()
 
 
-SPOKEN = """
-from hermit import RunOutput
-def run(task, adapter):
-    said = [{"role": "user", "content": "\\ud83d\\udc1a" + task["id"]}, ["of any shape", None]]
-    return RunOutput("done", messages=said if task["id"] == "talks" else None)
-"""
-
-
-def test_the_trajectory_of_an_attempt_is_kept_beside_what_it_printed(task_set: Callable[..., Any]) -> None:
-    tasks = [{"id": "talks"}, {"id": "silent"}]
-    made = task_set(SPOKEN, JUDGE, tasks=tasks, lines=AGENT + "judge: {path: judge.py}\n")
-    assert made.eval().code == 0
-    kept = made.results.parent / "logs" / "talks-0" / "trajectory.json"
-    assert json.loads(kept.read_bytes()) == [{"role": "user", "content": "\U0001f41atalks"}, ["of any shape", None]]
-    assert not (made.results.parent / "logs" / "silent-0").exists()
-
-
 TOLD = """
 import os, subprocess, sys, time
 import hermit

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import select
@@ -16,7 +18,7 @@ from hermit.agent.result import Failure
 from hermit.domain.command import Command
 from hermit.domain.limits import Limits
 from hermit.domain.sandbox import Sandbox
-from hermit.errors import ConfigError, Interrupted
+from hermit.errors import ConfigError, HermitError, Interrupted, SandboxError
 from hermit.run import bench
 
 if TYPE_CHECKING:
@@ -76,6 +78,39 @@ def test_a_bench_is_gone_also_when_something_fails_in_it(run: Any) -> None:
     assert list(run.scratch.iterdir()) == []
 
 
+def test_the_scratch_of_a_killed_run_is_removed_whatever_the_clock_says_and_that_of_a_living_one_is_not(
+    run: Any,
+) -> None:
+    for name in ("young", "future", "alive"):
+        (run.scratch / f"{bench.SCRATCH}{name}").mkdir()
+    os.utime(run.scratch / f"{bench.SCRATCH}future", (4e9, 4e9))
+    os.utime(run.scratch / f"{bench.SCRATCH}alive", (0, 0))
+    held = os.open(run.scratch / f"{bench.SCRATCH}alive", os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with bench.opened(run.plan(), PLACE, PLACE) as made:
+            assert sorted(run.scratch.iterdir()) == sorted([made.scratch, run.scratch / f"{bench.SCRATCH}alive"])
+    finally:
+        os.close(held)
+
+
+def test_a_scratch_that_another_run_removed_before_it_was_locked_is_made_anew(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, removed = fcntl.flock, []
+
+    def late(descriptor: int, operation: int) -> None:
+        if not removed:
+            removed.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+            os.rmdir(removed[0])
+        real(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with bench.opened(run.plan(), PLACE, PLACE) as made:
+        assert made.scratch.is_dir()
+        assert str(made.scratch) not in removed
+
+
 def test_the_adapter_is_frozen_for_the_run(run: Any) -> None:
     adapter = run.root / "adapter"
     adapter.mkdir()
@@ -115,6 +150,22 @@ def test_each_start_leaves_a_record_that_the_attempt_names(run: Any) -> None:
             record = json.loads((made.plan.paths.records / name).read_text())
             assert (record["role"], record["confined"], "GIVEN" in record["variables"]) == ("tool", False, True)
             assert "planted-5bd1" not in json.dumps(record)
+
+
+def test_a_record_is_whole_or_absent_and_one_that_cannot_be_kept_ends_the_run(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    plan = run.plan()
+    with bench.opened(plan, PLACE, PLACE) as made, made.workspace(plan.attempts[0]) as workspace:
+        with pytest.raises(HermitError, match="No space left") as caught:
+            workspace.run(PLACE, Sandbox(role="task"), Command(argv=("true",)))
+        assert not isinstance(caught.value, SandboxError)
+    assert list(plan.paths.records.iterdir()) == []
+    assert list(plan.paths.evaluation.iterdir()) == []
 
 
 def test_what_was_printed_is_kept_up_to_the_cap_and_the_rest_is_counted(run: Any) -> None:

@@ -13,7 +13,8 @@ from markdown_it import MarkdownIt
 from hermit.domain.attempt import Phase, Status
 from hermit.domain.trial import JudgeResult
 from hermit.run import github
-from hermit.run.report import Results, Row, Tally
+from hermit.run.report import Row, Tally
+from hermit.run.results import Results
 
 if TYPE_CHECKING:
     from pathlib import Path

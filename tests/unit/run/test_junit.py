@@ -14,7 +14,8 @@ from hermit.domain.attempt import Phase, Status
 from hermit.domain.trial import JudgeResult
 from hermit.errors import ConfigError
 from hermit.run import junit
-from hermit.run.report import Results, Row
+from hermit.run.report import Row
+from hermit.run.results import Results
 
 if TYPE_CHECKING:
     from pathlib import Path

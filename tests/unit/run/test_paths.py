@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
+from datetime import datetime, tzinfo
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from hermit.errors import HermitError
+from hermit.run import paths
 from hermit.run.paths import RunPaths, file_name, run_name, write_atomically
 
 IDS = st.text(min_size=1, max_size=300)
@@ -120,7 +123,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, broken, fail)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(HermitError, match="No space left"):
         write_atomically(file, b"new")
     monkeypatch.undo()
     assert file.read_bytes() == b"old"
@@ -143,3 +146,22 @@ def test_a_reader_sees_the_old_or_the_new_and_never_half(tmp_path: Path) -> None
     while os.waitpid(pid, os.WNOHANG) == (0, 0):
         seen.add(file.read_bytes())
     assert seen <= {old, new}
+
+
+def test_two_records_never_share_a_name_even_where_the_clock_stands_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Still(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Still:
+            return cls(2026, 1, 1, tzinfo=tz)
+
+    monkeypatch.setattr(paths, "datetime", Still)
+    found = RunPaths(tmp_path, "none")
+    names = []
+    for _ in range(3):
+        path = found.new_record("task", "a", 0)
+        write_atomically(path, b"{}", lasting=False)
+        names.append(path.name)
+    stem = "20260101T000000.000000-task-a-0"
+    assert names == [f"{stem}.json", f"{stem}-1.json", f"{stem}-2.json"]

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from hermit.domain.attempt import WAYS, Phase, Side, Status
 from hermit.domain.trial import JudgeResult, RunOutput
 from hermit.errors import ConfigError
-from hermit.run.report import Results, Row, Tally, proven, resume
+from hermit.run.report import Row, Tally, proven, resume
+from hermit.run.results import Results
 
 if TYPE_CHECKING:
     from pathlib import Path
