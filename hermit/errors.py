@@ -9,7 +9,7 @@
     └── Interrupted      130    somebody gave the command up; what was finished is kept
 
 Without an exception of their own: 0 is success, 5 says that the mean score is below ``--fail-under``, 6 is ``hermit check``
-where only a run without sandboxes would go on, 125 is a failure of ``python -m hermit.sandbox`` itself (the command's own
+where only a run without sandboxes would go on, 7 is ``hermit check --attack`` where a cheat paid, 125 is a failure of ``python -m hermit.sandbox`` itself (the command's own
 code passes through otherwise), 126 and 127 say that a command could not be started or was not found.
 """
 
@@ -28,6 +28,7 @@ class ExitCode(IntEnum):
     SANDBOX = 4
     SCORE = 5
     BEST_EFFORT = 6
+    CHEATED = 7
     FRONT_DOOR = 125
     NOT_EXECUTABLE = 126
     NOT_FOUND = 127

@@ -101,11 +101,12 @@ def logged(argv: Sequence[str], *, env: Mapping[str, str], cwd: str) -> tuple[in
 
     def pass_on() -> None:
         assert child.stderr is not None  # noqa: S101 - it is a pipe
-        while piece := os.read(child.stderr.fileno(), 1 << 16):
-            said.extend(piece)
-            del said[:-MOST_LAST_WORDS]
-            while piece:
-                piece = piece[os.write(2, piece) :]
+        with child.stderr as errors:
+            while piece := os.read(errors.fileno(), 1 << 16):
+                said.extend(piece)
+                del said[:-MOST_LAST_WORDS]
+                while piece:
+                    piece = piece[os.write(2, piece) :]
 
     reader = threading.Thread(target=pass_on, daemon=True)
     reader.start()

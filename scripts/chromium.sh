@@ -18,7 +18,7 @@ export DEBIAN_FRONTEND=noninteractive
 install() { apt-get -qq install -y --no-install-recommends chromium >/dev/null 2>&1; }
 # A fresh machine may know no package yet.
 if install || { apt-get -qq update >/dev/null 2>&1 && install; }; then
-    chromium --version
+    chromium --version 2>/dev/null
     exit 0
 fi
 echo "chromium: apt-get could not install it; the tests that need it are skipped" >&2

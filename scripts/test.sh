@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the tests, in parallel but for those that share something machine-wide (marker `serial`).
-# HERMIT_TEST_NEEDS=bwrap,docker,registry turns a skip for want of these into a failure.
+# HERMIT_TEST_NEEDS=bwrap,docker,chromium turns a skip for want of these into a failure.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -28,6 +28,12 @@ def registry_program() -> str | None:
     return shutil.which("docker-registry", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
 
 
+def browser_program() -> str | None:
+    """A Chromium that starts without a screen."""
+    names = ("chromium", "chromium-headless-shell", "google-chrome")
+    return next(filter(None, map(shutil.which, names)), None)
+
+
 @functools.cache
 def missing(tool: str) -> str:
     """Why a tool is not to be had here; empty where it is."""
@@ -36,6 +42,8 @@ def missing(tool: str) -> str:
             sandboxes.preflight()
         elif tool == "registry":
             return "" if registry_program() else "docker-registry is missing  -> scripts/registry.sh"
+        elif tool == "chromium":
+            return "" if browser_program() else "chromium is missing  -> scripts/chromium.sh"
         else:
             found = engines.find(os.environ)
             if tool == "image":
@@ -47,11 +55,12 @@ def missing(tool: str) -> str:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A test whose tool is missing is skipped, and fails where HERMIT_TEST_NEEDS says that it must run."""
-    for tool, needed_as in (("bwrap", "bwrap"), ("docker", "docker"), ("image", "docker"), ("registry", "docker")):
-        if item.get_closest_marker(tool) is None or not missing(tool):
-            continue
-        if needed_as in NEEDS:
+    needs = {"bwrap": "bwrap", "docker": "docker", "image": "docker", "registry": "docker", "chromium": "chromium"}
+    wanting = [tool for tool in needs if item.get_closest_marker(tool) is not None and missing(tool)]
+    for tool in wanting:
+        if needs[tool] in NEEDS:
             pytest.fail(f"{tool} is needed here: {missing(tool)}", pytrace=False)
+    for tool in wanting:
         pytest.skip(f"{tool}: {missing(tool)}")
 
 
@@ -65,6 +74,12 @@ def place() -> sandboxes.Place:
 def engine() -> engines.Engine:
     """The container engine of this machine; ask for the marker `docker` beside it."""
     return engines.find(os.environ)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The browser of this machine; ask for the marker `chromium` beside it."""
+    return browser_program() or "chromium"
 
 
 def left_behind() -> set[str]:

@@ -13,12 +13,15 @@ exits with happens in a process whose end means nothing, and an object with an `
 
 - "go" is sent when the judge holds the tests, so that nothing the candidate does to files can change them.
 - The candidate keeps no descriptor but its two pipe ends: the judge's own result leaves by one that it must not have.
+- Before "go" the candidate gives up every file but its work and those of the interpreter and the system (`hermit.shield`):
+  it runs where the tests lie, in `host` mode beside all that the machine holds, and could answer with what they expect.
+  A kernel without Landlock does not hold it; `extra.shielded` of the result says whether this one did.
 - Hermit's worker has made this process undumpable, so that a process of the same user cannot trace it, write its memory
   or reopen its descriptors through ``/proc``; the candidate inherits that.
 - Each wait has the same deadline, so a candidate that sleeps, or leaves a child that holds a pipe open, costs no more.
 - The judge always kills the candidate and its session before it returns. Children in other sessions end with the sandbox.
 
-The candidate can still signal the judge, which spoils its own score, and can read the files of the judge's sandbox.
+On a kernel before 6.12 the candidate can still signal the judge, which spoils its own score.
 """
 
 # A judgement takes 3 ms, and importing pathlib, typing, signal and contextlib would take 10: the judge does without.
@@ -33,7 +36,7 @@ import sys
 import time
 from _frozen_importlib_external import MAGIC_NUMBER  # `importlib.util` has it too, at 2 ms
 
-from hermit import JudgeResult
+from hermit import JudgeResult, shield
 from hermit.domain import codec  # JSON without the regular expressions that `json` imports
 
 TYPE_CHECKING = False
@@ -82,8 +85,8 @@ def score(task: dict[str, Any], output: RunOutput) -> JudgeResult:
             candidate.load()
             run_tests(check, candidate)
     except Failed as failed:
-        return JudgeResult(0.0, failed.feedback, {"outcome": failed.outcome})
-    return JudgeResult(1.0, "every test passed", {"outcome": "passed"})
+        return JudgeResult(0.0, failed.feedback, {"outcome": failed.outcome, "shielded": shield.version() > 0})
+    return JudgeResult(1.0, "every test passed", {"outcome": "passed", "shielded": shield.version() > 0})
 
 
 # What the judge reads
@@ -266,7 +269,7 @@ def read_reply(message: bytes) -> tuple[str, Any]:
         kind, content = codec.load(message)
         if kind == "value":
             return kind, decode(content)
-        if kind in ("syntax", "exception"):
+        if kind in ("syntax", "exception", "shield"):
             line = "".join(character for character in " ".join(content.split()) if character.isprintable())
             return kind, line[:MAX_FEEDBACK_CHARACTERS]
     except Exception:  # noqa: BLE001 - whatever these bytes do to a decoder, the candidate sent them
@@ -282,6 +285,11 @@ def serve(requests: int, replies: int, *, source: str, entry_point: str) -> None
     try:
         detach(keep=(requests, replies))
         with open(requests, "rb") as calls:
+            try:
+                shield.give_up_files(work=os.environ["HERMIT_WORK"], secret=TESTS)
+            except OSError as error:
+                send(replies, ["shield", f"the tests could not be kept from the solution: {error}"])
+                return
             calls.readline()  # "go"
             function, reply = loaded(source, entry_point)
             send(replies, reply)

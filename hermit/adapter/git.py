@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from hermit import environ, proc, untrusted
 from hermit.errors import ConfigError, HermitError, PlaceError
+from hermit.untrusted import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,6 +29,9 @@ CONFIG = b"[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = tr
 KNOWN = ("HEAD", "config", "objects", "refs", "packed-refs", "info", "logs", "worktrees", "description", "hermit.lock")
 LEFT = re.compile(r"(fast_import_crash_\d+|gc\.(log|pid)|.*\.lock|index|ORIG_HEAD|FETCH_HEAD)")
 KNOWN_INFO = ("exclude", "refs")
+# Where no link may be, and how many levels below: references lie in directories of a run's name.
+WITHIN = {"": 0, "refs": 2, "objects": 0, "worktrees": 1}
+MOST_LISTED = 100_000
 ELSEWHERE = ("alternates", "http-alternates")
 LOCK = "hermit.lock"
 TIMEOUT_S = 600.0
@@ -206,27 +210,52 @@ def foreign(directory: str) -> str:
     try:
         with untrusted.directory(directory) as top:
             config = untrusted.read("config", at=top, most=4096)
-            names = [name for name, _ in untrusted.entries(top, most=1000)]
-            strange = [name for name in names if name not in KNOWN and not LEFT.fullmatch(name)]
-            info = _listed("info", top)
-            objects = _listed("objects/info", top)
+            strange = [name for name in _listed("", top) if name not in KNOWN and not LEFT.fullmatch(name)]
+            strange += [f"info/{name}" for name in _listed("info", top) if name not in KNOWN_INFO]
+            strange += [f"objects/info/{name}" for name in _listed("objects/info", top) if name in ELSEWHERE]
+            for path, depth in WITHIN.items():
+                _refuse_links(path, top, depth=depth)
     except untrusted.TooMany:
         return "it holds too much"
     except OSError as error:
-        return error.reason if isinstance(error, untrusted.Refused) else str(error.strerror)
-    strange += [f"info/{name}" for name in info if name not in KNOWN_INFO]
-    strange += [f"objects/info/{name}" for name in objects if name in ELSEWHERE]
+        return str(error) if isinstance(error, untrusted.Refused) else str(error.strerror)
     if config.data != CONFIG or config.cut:
         return "its settings are not those that Hermit writes"
     return f"it holds {untrusted.shown(strange[0])}, which Hermit never makes" if strange else ""
 
 
 def _listed(path: str, top: int) -> list[str]:
+    """What a directory of the repository holds; nothing where it is missing."""
+    with _entered(path, top) as inner:
+        return [] if inner is None else [name for name, _ in untrusted.entries(inner, most=MOST_LISTED)]
+
+
+def _refuse_links(path: str, top: int, *, depth: int) -> None:
+    """Refuses a link in a directory of the repository, and in so many levels below it: Git would write through one.
+
+    Raises:
+        untrusted.Refused: There is one, or something that is neither a file nor a directory.
+        untrusted.TooMany: A directory holds more than any of a tree.
+    """
+    with _entered(path, top) as inner:
+        found = [] if inner is None else untrusted.entries(inner, most=MOST_LISTED)
+    for name, kind in found:
+        where = f"{path}/{name}" if path else name
+        if kind not in (Kind.FILE, Kind.DIRECTORY):
+            raise untrusted.Refused(where, kind.value if kind else "unreadable")
+        if kind is Kind.DIRECTORY and depth:
+            _refuse_links(where, top, depth=depth - 1)
+
+
+@contextlib.contextmanager
+def _entered(path: str, top: int) -> Iterator[int | None]:
+    """A directory of the repository; ``None`` where it is missing."""
     try:
-        inner = untrusted.open_directory_beneath(path, at=top)
+        inner = untrusted.open_directory_beneath(path, at=top) if path else os.dup(top)
     except untrusted.Refused as refused:
-        if refused.reason == "missing":
-            return []
-        raise
+        if refused.reason != "missing":
+            raise
+        yield None
+        return
     with untrusted.closing(inner):
-        return [name for name, _ in untrusted.entries(inner, most=1000)]
+        yield inner

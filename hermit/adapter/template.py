@@ -53,7 +53,7 @@ def named(name: str, *, key: str = "template") -> Template:
         ConfigError: There is none, it has another version, or it is broken.
     """
     if "/" in name:
-        return load(name, key=key)
+        return load(os.path.realpath(name), key=key)
     wanted, _, version = name.partition("@")
     if wanted not in shipped():
         raise ConfigError(

@@ -92,17 +92,12 @@ class Tree:
             ConfigError: The directory is something else, or the tree of another template or version of it; the template
                 holds the value of a key.
         """
-        if not exists(directory):
+        if not is_there(directory):
             _refuse_keys(template, scrub)
             _make(directory, template)
         tree = cls(directory)
         if tree.find(ROOT) != root_commit(template).id:
-            identity = template.manifest.template
-            raise ConfigError(
-                f"its root is not the template {identity.id} {identity.version} as it is now",
-                where=directory,
-                cure=f"give the changed template a version of its own and {ELSEWHERE}",
-            )
+            raise other_root(directory, template)
         return tree
 
     def tags(self) -> dict[str, str]:
@@ -246,7 +241,7 @@ class Tree:
             raise self.git.damaged(str(error)) from None
 
 
-def exists(directory: str) -> bool:
+def is_there(directory: str) -> bool:
     """Whether there is a tree here: a directory with settings in it."""
     return os.path.lexists(f"{directory}/config")
 
@@ -255,6 +250,16 @@ def root_commit(template: Template) -> Commit:
     """The first version of every adapter of a template; its id is the same everywhere."""
     identity = template.manifest.template
     return Commit(objects.tree_id(template.files), (), ROOT_WHEN, f"The template {identity.id} {identity.version}\n")
+
+
+def other_root(directory: str, template: Template) -> ConfigError:
+    """The refusal of a tree whose root is another template, or another state of this one."""
+    identity = template.manifest.template
+    return ConfigError(
+        f"its root is not the template {identity.id} {identity.version} as it is now",
+        where=directory,
+        cure=f"give the changed template a version of its own and {ELSEWHERE}",
+    )
 
 
 def scrubbed(files: Files, scrub: Scrub) -> Files:
@@ -275,7 +280,7 @@ def _make(directory: str, template: Template) -> None:
     above, name = os.path.split(directory)
     os.makedirs(above, exist_ok=True)
     with _held(above) as held:
-        if exists(directory):  # another process was faster
+        if is_there(directory):  # another process was faster
             return
         new = os.path.join(above, f".{name}.new")
         os.makedirs(new, exist_ok=True)

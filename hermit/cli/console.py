@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from hermit import environ
 from hermit.domain.attempt import Status
@@ -27,11 +28,20 @@ if TYPE_CHECKING:
     from hermit.adapter.spec import Check
     from hermit.run import evaluate
     from hermit.run.doctor.finding import Finding
+    from hermit.run.reading.table import Line
     from hermit.run.report import Row
 
 LINE_EVERY_S = 2.0
 # What a stream says whose reader has left, or whose terminal was closed.
 GONE = (errno.EPIPE, errno.EIO, None)
+STYLES = {
+    "solved": "green",
+    "partly solved": "yellow",
+    "agent error": "red",
+    "timeout": "magenta",
+    "judge error": "red",
+    "sandbox error": "bold red",
+}
 MARKS = {
     Level.FIT: "[green]ok[/]",
     Level.WITHOUT: "[yellow]without[/]",
@@ -196,20 +206,24 @@ def failure_line(row: Row) -> str:
     """One failed attempt on one line."""
     words = (row.error or "").splitlines()
     where = f"{row.phase.value if row.phase else ''}, {row.cause}"
-    line = f"{row.status.value} {row.id} ({where}): {words[0][:200] if words else ''}"
-    # The words are the agent's: what would move a cursor or break the line is spelled out, and so is the mark by which
-    # GitHub Actions finds a command anywhere in a line.
-    plain = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
-    return plain.replace("##[", r"##\[")
+    return plain(f"{row.status.value} {row.id} ({where}): {words[0][:200] if words else ''}")
+
+
+def plain(words: str) -> str:
+    """Words of anybody on one line of a terminal or a log.
+
+    What would move a cursor or break the line is spelled out, and so is the mark by which GitHub Actions finds a command
+    anywhere in a line.
+    """
+    spelled = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in words)
+    return spelled.replace("##[", r"##\[")
 
 
 def problem_lines(check: Check) -> Iterator[str]:
     """What a check of an adapter found, a line each; the names are a learner's, and may hold anything."""
     for problem in check.problems:
-        line = (
-            f"{check.number}  {problem.path}: {problem.reason}" if problem.path else f"{check.number}  {problem.reason}"
-        )
-        yield "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
+        where = f"{problem.path}: " if problem.path else ""
+        yield plain(f"{check.number}  {where}{problem.reason}")
     if check.more:
         yield f"{check.number}  {check.more} more"
 
@@ -231,8 +245,43 @@ def print_summary(summary: dict[str, Any], *, where: str) -> None:
     if summary["unconfined"]:
         where_to = [name for name, _ in rows].index("confined")
         rows.insert(where_to, ("unconfined", f"{summary['unconfined']} attempts ran without a sandbox"))
-    for name, value in rows:
-        out().print(f"[bold]{name:<12}[/] {escape(value)}")
+    print_facts(rows)
+
+
+def print_facts(facts: Iterable[tuple[str, str]]) -> None:
+    """A line for each fact, however long."""
+    for name, value in facts:
+        out().print(f"[bold]{name:<12}[/] {escape(plain(value))}")
+
+
+def print_lines(lines: Iterable[Line]) -> None:
+    """A run as a table: in columns on a terminal, a line for each task elsewhere."""
+    cells = [
+        (
+            line.came_to,
+            plain(line.task),
+            "none" if line.score is None else f"{line.score:.4g}",
+            f"{line.wall_s:.2f} s",
+            plain(line.words),
+        )
+        for line in lines
+    ]
+    head = ("came to", "task", "score", "time", "what was said")
+    console = out()
+    if not console.is_terminal:
+        print_rows(head, cells)
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    *first, last = zip(head, *cells, strict=True)
+    for column in first:
+        numbers = column[0] in ("score", "time")
+        table.add_column(
+            column[0], min_width=max(map(len, column)), justify="right" if numbers else "left", no_wrap=True
+        )
+    table.add_column(last[0], no_wrap=True, overflow="ellipsis")
+    for kind, *others in cells:
+        table.add_row(Text(kind, style=STYLES.get(kind, "")), *map(Text, others))
+    console.print(table, soft_wrap=False)
 
 
 def _mean(summary: dict[str, Any]) -> str:

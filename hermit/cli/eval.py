@@ -26,6 +26,7 @@ Results go to <output_dir>/<run_name>/eval/<selector>/ as they come. The same co
 Examples:
   hermit eval --config run.yaml --adapter none
   hermit eval --config run.yaml --adapter my-adapter/ agent.concurrency=8 eval.repeats=3
+  hermit eval --config run.yaml --adapter root template=skills-and-tools
   hermit eval --config run.yaml --adapter none --runtime image --json
   hermit eval --config run.yaml --adapter none --junit report.xml --fail-under 0.9
 """
@@ -55,7 +56,7 @@ def command(
     config: ConfigOption,
     overrides: Overrides = None,
     *,
-    adapter: Annotated[str, typer.Option(help="`none` for the baseline, or an adapter's directory.")] = "none",
+    adapter: Annotated[str, typer.Option(help="none|root|final|TAG|COMMIT|DIR: none is the baseline.")] = "none",
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over: drop the results of an earlier run.")] = False,
     runtime: RuntimeOption = None,
     as_json: JsonOption = False,
@@ -110,7 +111,7 @@ def inside_arguments(plan: plans.EvalPlan, overrides: tuple[str, ...], *, fresh:
     """The same command as it runs inside the image, with every path absolute and the run's place fixed."""
     config = plan.config
     arguments = ["eval", "--config", str(plan.config_file), "--runtime", "local"]
-    arguments += ["--adapter", str(plan.adapter) if plan.adapter else "none"]
+    arguments += ["--adapter", plan.adapter.word]
     arguments += ["--fresh"] if fresh else []
     arguments += ["--json"] if as_json else []
     return [

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import hermit
-from hermit.cli import check, config, console, eval, image  # noqa: A004 - the command's name
+from hermit.cli import check, config, console, diff, eval, image, report  # noqa: A004 - the command's name
 from hermit.errors import ExitCode, HermitError
 
 app = typer.Typer(
@@ -21,6 +21,8 @@ app = typer.Typer(
 )
 app.command("eval", help=eval.HELP)(eval.command)
 app.command("check", help=check.HELP)(check.command)
+app.command("report", help=report.HELP)(report.command)
+app.command("diff", help=diff.HELP)(diff.command)
 app.add_typer(config.app, name="config")
 app.add_typer(image.app, name="image")
 

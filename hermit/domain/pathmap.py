@@ -204,7 +204,7 @@ class PathMap:
         if self.layout is None:
             return self.translate_text(text)
         root, mark = self.layout.inside, "/w"
-        while mark in text or any(mark in bind.target.removeprefix(root) for bind in self.binds):
+        while mark in text or mark in root or any(mark in bind.target.removeprefix(root) for bind in self.binds):
             mark += "w"
         moved = tuple(
             Bind(bind.source, _moved(bind.target, root, mark) if contains(root, bind.target) else bind.target)

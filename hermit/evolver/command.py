@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 CONTEXT, RESULT = "context.json", "result.json"
 MOST_RESULT = 1024 * 1024
 MOST_WORDS = 2000
+MOST_VARIABLE = 64 * 1024
 PATHS = {
     "HERMIT_ADAPTER": "adapter",
     "HERMIT_MATERIAL": "learning_material",
@@ -112,7 +113,7 @@ def variables(ctx: Context, phase: str, *, own: Path) -> dict[str, str]:
         "HERMIT_PHASE": phase,
         "HERMIT_CONTEXT": str(own / CONTEXT),
         "HERMIT_RESULT": str(own / RESULT),
-        "HERMIT_MESSAGE": ctx.message[: 64 * 1024],
+        "HERMIT_MESSAGE": _as_variable(ctx.message),
         "HERMIT_TOOL": f"{sys.executable} -m hermit.evolver.call",
         "HERMIT_TOOL_URL": ctx.tool_url,
         "HERMIT_VALIDATION": "" if ctx.access.validation is None else str(ctx.access.validation),
@@ -122,6 +123,12 @@ def variables(ctx: Context, phase: str, *, own: Path) -> dict[str, str]:
         "HERMIT_LEFT_S": "" if ctx.cancel.left_s is None else f"{ctx.cancel.left_s:.0f}",
     }
     return found
+
+
+def _as_variable(text: str) -> str:
+    """The beginning of a text, as far as a variable can hold it: the kernel passes 128 KiB, and no NUL byte."""
+    data = text.replace("\0", "").encode("utf-8", "replace")
+    return data[:MOST_VARIABLE].decode("utf-8", "ignore")
 
 
 def described(ctx: Context, phase: str) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def load(config: RunConfig) -> Method:
     root = read_mapping(file)
     problems = _problems(root)
     if problems:
-        raise refusal(problems, where=str(file))
+        raise refusal(problems, where=str(file), cure=f"correct it; an {FILE} has {', '.join(KEYS)}")
     said = root.plain()
     callable_name = _class(said["class"], root.value["class"], directory)
     needs = said.get("needs") or {}

@@ -28,6 +28,7 @@ MOST_CONNECTIONS = 16
 QUEUE = 64
 # For the whole of a request, and for the whole of an answer to be taken.
 PATIENCE_S = 60.0
+FAREWELL_S = 2.0
 SOCKET = "tools.sock"
 JSON = (("Content-Type", "application/json"), ("Connection", "close"))
 
@@ -141,6 +142,17 @@ class Service:
             connection.settimeout(PATIENCE_S)
             for event in (head, h11.Data(data=body), h11.EndOfMessage()):
                 connection.sendall(http.send(event) or b"")
+            _drain(connection)
+
+
+def _drain(connection: socket.socket) -> None:
+    """Reads what is still coming: a connection that is closed before is reset, and the answer may be lost with it."""
+    connection.shutdown(socket.SHUT_WR)
+    end = time.monotonic() + FAREWELL_S
+    while (left_s := end - time.monotonic()) > 0:
+        connection.settimeout(left_s)
+        if not connection.recv(PIECE):
+            return
 
 
 def read(connection: socket.socket, http: h11.Connection, *, most_body: int) -> Request:
@@ -156,8 +168,8 @@ def read(connection: socket.socket, http: h11.Connection, *, most_body: int) -> 
     while True:
         try:
             event = http.next_event()
-        except h11.RemoteProtocolError:
-            raise _Unfit(400, "it is no HTTP request") from None
+        except h11.RemoteProtocolError as error:
+            raise _Unfit(error.error_status_hint, "it is no HTTP request") from None
         if event is h11.NEED_DATA:
             _receive(connection, http, left_s=end - time.monotonic())
         elif isinstance(event, h11.Request):

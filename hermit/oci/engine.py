@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -105,12 +106,19 @@ def _ask(program: str, *, environ: Mapping[str, str]) -> Engine:
     return replace(found, traits=_traits(program, environ=environ))
 
 
-def refuse_mapped(engine: Engine) -> None:
-    """Refuses an engine whose containers write as somebody else than its caller.
+def refuse_unfit(engine: Engine) -> None:
+    """Refuses an engine that cannot have a container of ours: as its caller's own user, under our seccomp profile.
 
     Raises:
-        PlaceError: It maps the caller to the containers' root, as whom nothing of ours runs, and has no other way.
+        PlaceError: It maps the caller to the containers' root, as whom nothing of ours runs, and has no other way; or it
+            is podman behind Docker's client, which sends the text of a profile where podman looks for a file's name.
     """
+    if engine.podman and os.path.basename(engine.program) != "podman":
+        raise PlaceError(
+            "podman answers behind Docker's client, and takes no seccomp profile from it",
+            where=engine.program,
+            cure="put podman's own client first on the PATH (without docker), or --runtime local",
+        )
     if "rootless" in engine.traits and not engine.podman:
         raise PlaceError(
             "an engine without root has its caller as the root of its containers, and no sandbox starts as root there",

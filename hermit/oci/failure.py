@@ -89,7 +89,7 @@ def failure(code: int, stderr: str, *, program: str = "docker", image: str = "")
     if code == REFUSED:
         return refusal(stderr, program=program, image=image)
     if code in (NOT_EXECUTABLE, NOT_FOUND) and re.search(
-        r"OCI runtime|unable to start container|executable file not found", stderr
+        r"OCI (runtime|permission)|unable to start container|executable file not found", stderr
     ):
         return PlaceError(
             f"the image {image or 'asked for'} does not start: {last_line(stderr)}", where=program, cure="make image"

@@ -109,7 +109,7 @@ def tried(baseline: Baseline, where: Place | InImage) -> list[Finding]:
     with tempfile.TemporaryDirectory(prefix="hermit-check-") as root:
         once = replace(plan, paths=RunPaths(Path(root), plan.paths.selector))
         try:
-            rows = evaluate.tried_rows(once, where)
+            rows = list(evaluate.finished_rows(once, where, list(once.attempts)))
         except Interrupted:
             raise
         except HermitError as error:

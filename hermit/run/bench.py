@@ -16,7 +16,6 @@ from hermit.agent.result import Failure, handed_back
 from hermit.errors import SandboxError
 from hermit.handoff import budget, scrub
 from hermit.handoff.collect import collect
-from hermit.handoff.freeze import freeze
 from hermit.handoff.redact import Found, Redactor
 from hermit.handoff.remove import remove
 from hermit.oci.container import give
@@ -260,18 +259,14 @@ def opened(plan: EvalPlan, where: Place | InImage, host: Place, *, stop: Stop | 
         exchange, judge_exchange = scratch / "task", scratch / "judge"
         exchange.mkdir()
         judge_exchange.mkdir()
-        adapter = None
-        if plan.adapter is not None:
-            frozen = exchange / "adapter"
-            frozen.mkdir()
-            adapter = freeze(str(plan.adapter), into=str(frozen)).path
+        adapter = plan.adapter.put(str(exchange / "adapter"))
         if isinstance(where, InImage):
             places = where.opened(plan, exchange=exchange, judge_exchange=judge_exchange)
             place, judge_place = ends.enter_context(places)
         else:
             place = judge_place = where
         if adapter is not None:
-            lend(exchange / "adapter", place)
+            lend(Path(adapter), place)
         own = stop or ends.enter_context(Stop())
         bench = Bench(plan, place, judge_place, host, scratch, exchange, judge_exchange, adapter, own)
         try:

@@ -110,13 +110,18 @@ def tried(
     """
     if choice is None or choice.kind == "whole":
         return []
-    where = place.in_images(choice) if choice.kind == "image" else place.here(plan.config)
+    where = place_of(choice, plan.config)
     found = [] if isinstance(where, place.InImage) else hidden(plan, where)
     found += history.findings(plan.config, _here(plan.config) if isinstance(where, place.InImage) else where)
     if attempt and goes_on(found, plan.config):
         found.append(probe(plan, where))
         found += [finding for baseline in known for finding in baselines.tried(baseline, where)]
     return found
+
+
+def place_of(choice: Choice, config: RunConfig) -> Place | InImage:
+    """The place that was chosen."""
+    return place.in_images(choice) if choice.kind == "image" else place.here(config)
 
 
 def _here(config: RunConfig) -> Place:

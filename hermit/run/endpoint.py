@@ -164,7 +164,7 @@ class Endpoint:
             os.mkdir(copies, 0o700)
             tool, sandbox = self._tools[name], self.sandbox
             returned = self._waited(tool, resolved(tool, _argument(tool, body), sandbox, copies=copies))
-            return self._with_logs(returned, copies, number) if isinstance(returned, Returned) else returned
+            return self._with_logs(returned, copies) if isinstance(returned, Returned) else returned
         except Refused as refused:
             return refused.failure
         except Interrupted:
@@ -205,7 +205,7 @@ class Endpoint:
                 self._stops.discard(writer)
                 os.close(writer)
 
-    def _with_logs(self, returned: Returned, copies: str, number: int) -> Returned:
+    def _with_logs(self, returned: Returned, copies: str) -> Returned:
         """Copies the logs of what a tool ran to where the learner sees them, without a key, and says where."""
         if returned.logs is None:
             return returned
@@ -213,8 +213,9 @@ class Endpoint:
         os.mkdir(made)
         collect(returned.logs, ["."], into=made)
         scrub.tree(self._redactor, made, found=self.found)
-        shown = f"{self._agent_logs}/{number:04d}"
-        os.mkdir(shown, 0o755)
+        with self._lock:  # those of earlier calls of the learner stay
+            shown = f"{self._agent_logs}/{len(os.listdir(self._agent_logs)) + 1:04d}"
+            os.mkdir(shown, 0o755)
         collect(made, ["."], into=shown)
         self._lend(shown)
         value = returned.value if isinstance(returned.value, dict) else {"value": returned.value}

@@ -119,6 +119,7 @@ class Evaluation:
         plan = self.plan
         summary = self.tally.summary(
             adapter=plan.paths.selector,
+            commit=plan.adapter.commit,
             tasks=len(plan.tasks),
             repeats=plan.config.eval.repeats,
             wall_s=self.earlier_s + time.monotonic() - self.began,
@@ -134,7 +135,7 @@ def evaluate(
     *,
     fresh: bool,
     show: Callable[[Progress], None],
-    leave: Callable[[], None] = lambda: os._exit(ExitCode.INTERRUPTED),
+    leave: Callable[[], None] | None = None,
 ) -> dict[str, Any]:
     """Makes every attempt that has not been made, and returns the summary.
 
@@ -143,26 +144,22 @@ def evaluate(
         place: Where sandboxes are started.
         fresh: Start over instead of going on where an earlier run stopped.
         show: Is told after each attempt, in this thread; of a wait for memory in another.
-        leave: Ends this process; called where it is given up a second time.
+        leave: Ends this process, where it is given up a second time; without a word unless given.
 
     Raises:
         ConfigError: The run's directory holds results of something else, or another process works in it.
         HermitError: What was made cannot be kept, for want of room.
         Interrupted: Somebody gave the run up; every finished attempt is kept.
     """
-    with claimed(plan, fresh=fresh), benches.Stop() as stop, GivenUp(stop.set, leave) as given_up:
+    with claimed(plan, fresh=fresh), benches.Stop() as stop, GivenUp(stop.set, leave or _leave) as given_up:
         done = resume(plan.paths.results, wanted=[attempt.key for attempt in plan.attempts])
         run = Evaluation(plan, done, show)
         run.tell()
-        admission = Admission(
-            each_mb=declared_mb(plan.config), stop=stop.descriptor, tell=lambda words: run.tell(note=words)
+        finished = finished_rows(
+            plan, place, run.ahead(), stop=stop, given_up=given_up, tell=lambda words: run.tell(note=words)
         )
         try:
-            with (
-                benches.opened(plan, place, sandboxes.unconfined("the judge runs on the host"), stop=stop) as bench,
-                closing(finished_rows(bench, run.ahead(), admission)) as rows,
-            ):
-                given_up.in_order = True
+            with closing(finished) as rows:
                 run.keep(rows, stop)
         except BaseException:
             with contextlib.suppress(HermitError):  # what went wrong first is what is told
@@ -171,15 +168,40 @@ def evaluate(
         return run.conclude()
 
 
-def finished_rows(bench: Bench, ahead: list[Attempt], admission: Admission) -> Generator[Row]:
+def finished_rows(
+    plan: EvalPlan,
+    place: Place | InImage,
+    ahead: list[Attempt],
+    *,
+    stop: Stop | None = None,
+    given_up: GivenUp | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Generator[Row]:
     """The rows of these attempts, as they end.
 
-    When the bench is given up its sandboxes are killed, and what had ended is still handed out; so too when an attempt
+    When the run is given up its sandboxes are killed, and what had ended is still handed out; so too when an attempt
     fails in a way that no row can say.
+
+    Args:
+        plan: What to do.
+        place: Where sandboxes are started.
+        ahead: The attempts.
+        stop: Says that the run is given up; one of its own unless given.
+        given_up: What signals do; what they do meanwhile to a run alone unless given.
+        tell: Is told once that attempts wait for memory.
 
     Raises:
         Interrupted: The run was given up.
     """
+    host = sandboxes.unconfined("the judge runs on the host")
+    with benches.opened(plan, place, host, stop=stop) as bench, given_up_by_signal(bench, given_up):
+        admission = Admission(each_mb=declared_mb(plan.config), stop=bench.stop.descriptor, tell=tell)
+
+        yield from rows_at(bench, ahead, admission)
+
+
+def rows_at(bench: Bench, ahead: list[Attempt], admission: Admission) -> Generator[Row]:
+    """The same at a bench that is open and stays open; it is given up where somebody stops taking rows before the last."""
 
     def admitted(attempt: Attempt) -> Row:
         with admission.admitted():
@@ -188,26 +210,28 @@ def finished_rows(bench: Bench, ahead: list[Attempt], admission: Admission) -> G
     pool = ThreadPoolExecutor(bench.plan.config.agent.concurrency, thread_name_prefix="attempt")
     try:
         yield from _rows(lambda attempt: pool.submit(admitted, attempt), bench, ahead)
-    except BaseException:  # whoever takes the rows may have had enough of them, too
+    except BaseException:
         bench.stop.set()
         raise
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def tried_rows(plan: EvalPlan, place: Place | InImage) -> list[Row]:
-    """The rows of every attempt of a plan whose results nobody keeps, in the order they ended.
+@contextmanager
+def given_up_by_signal(bench: Bench, given_up: GivenUp | None = None) -> Iterator[None]:
+    """From here on signals give the bench up, and throw nothing at whatever this thread is doing.
 
-    Raises:
-        HermitError: The attempts cannot be made.
-        Interrupted: The run was given up.
+    Args:
+        bench: What is given up.
+        given_up: What answers signals, also afterwards; only meanwhile unless given.
     """
-    host = sandboxes.unconfined("the judge runs on the host")
-    with benches.Stop() as stop, GivenUp(stop.set, lambda: os._exit(ExitCode.INTERRUPTED)) as given_up:
-        admission = Admission(each_mb=declared_mb(plan.config), stop=stop.descriptor, tell=lambda _: None)
-        with benches.opened(plan, place, host, stop=stop) as bench:
-            given_up.in_order = True
-            return list(finished_rows(bench, list(plan.attempts), admission))
+    with contextlib.nullcontext(given_up) if given_up else GivenUp(bench.stop.set, _leave) as answers:
+        answers.in_order = True
+        yield
+
+
+def _leave() -> None:
+    os._exit(ExitCode.INTERRUPTED)
 
 
 def _rows(submit: Callable[[Attempt], Future[Row]], bench: Bench, ahead: list[Attempt]) -> Iterator[Row]:

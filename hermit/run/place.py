@@ -82,7 +82,7 @@ def choose(config: RunConfig, *, runtime: str | None, environ: Mapping[str, str]
     try:
         refuse_elsewhere(config, wanted)
         found = engine.find(environ)
-        engine.refuse_mapped(found)
+        engine.refuse_unfit(found)
         pull = registry.Pull(config.container.pull)
         for name in filter(None, dict.fromkeys([image, judges])):
             registry.provide(found, name, pull=pull, environ=environ)
@@ -299,6 +299,6 @@ def named_paths(plan: EvalPlan) -> list[str]:
     """Every path the trusted process reads, each once, and none below another."""
     config = plan.config
     given = [plan.base, config.data.tasks, config.data.train, config.data.val, config.data.test, config.judge.path]
-    given += [*config.judge.tests, plan.adapter]
+    given += [*config.judge.tests, *plan.adapter.needs]
     paths = {str(path) for path in given if path is not None} | {path for _, path in task_role.declared(config)}
     return sorted(path for path in paths if not any(path != top and Path(path).is_relative_to(top) for top in paths))

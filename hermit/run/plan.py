@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +21,7 @@ from hermit.handoff import freeze
 from hermit.handoff.redact import Redactor, keys_of
 from hermit.roles import secrets as run_secrets
 from hermit.roles import task as task_role
-from hermit.run import refusals
+from hermit.run import refusals, versions
 from hermit.run.paths import RunPaths, run_name
 
 if TYPE_CHECKING:
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
     from hermit.config.tasks import Task
     from hermit.handoff.redact import Key
     from hermit.roles.secrets import Secret
-
-TREE_SELECTORS = ("root", "final")
+    from hermit.run.versions import Chosen
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class EvalPlan:
     Args:
         config: The run's config.
         config_file: Where it was read.
-        adapter: The adapter's directory; ``None`` for the baseline without one.
+        adapter: The adapter, or none.
         tasks: The tasks of the split, in its order.
         paths: Where the files of the run lie.
         secrets: What no sandbox may show.
@@ -67,7 +65,7 @@ class EvalPlan:
 
     config: RunConfig
     config_file: Path
-    adapter: Path | None
+    adapter: Chosen
     tasks: tuple[Task, ...]
     paths: RunPaths
     secrets: tuple[Secret, ...]
@@ -101,7 +99,7 @@ def evaluation(
     Args:
         config: The run's config.
         config_file: Where it was read, absolute.
-        adapter: ``none``, or a directory.
+        adapter: ``none``, ``root``, ``final``, a tag, a commit or a directory.
         splits: The splits whose tasks may be taken: those of the first one that the config names.
         inherited: What the variable ``HA_SANDBOX_HIDE`` of this process holds.
 
@@ -112,25 +110,24 @@ def evaluation(
     variables = environ.snapshot()
     refusals.refuse_unset(config, variables)
     keys = keys_of(variables, passes=functools.partial(task_role.passes, config))
-    source = _adapter(adapter)
-    digest = _adapter_digest(source)
+    name = run_name(given=config.trainer.run_name, config=config_file, agent=config.agent.name)
+    chosen = versions.chosen(config, adapter, run=name)
     task_set = load_tasks(config)
     split = next((name for name in splits if name in task_set.splits), splits[-1])
     tasks = task_set.split(split)
-    name = run_name(given=config.trainer.run_name, config=config_file, agent=config.agent.name)
-    paths = RunPaths(config.trainer.output_dir / name, _selector(source, digest))
+    paths = RunPaths(config.trainer.output_dir / name, chosen.name)
     secrets = run_secrets.of_run(config, config_file=str(config_file))
-    _refuse(config, source, secrets)
+    _refuse(config, chosen.directory, secrets)
     agent = task_role.file_of(config.agent.name)
     return EvalPlan(
         config=config,
         config_file=config_file,
-        adapter=source,
+        adapter=chosen,
         tasks=tasks,
         paths=paths,
         secrets=secrets,
         hidden=_hidden(config, inherited),
-        lock=Redactor(keys).value(_lock(config, adapter=digest)),
+        lock=Redactor(keys).value(_lock(config, adapter=chosen.digest)),
         keys=keys,
         agent_code=_code(agent, config.agent.name.rpartition(":")[2], key="agent.name") if agent else b"",
         judge_code=_code(str(config.judge.path), config.judge.name, key="judge.path"),
@@ -182,38 +179,6 @@ def shown_anyway() -> list[tuple[str, str]]:
     shown = python.current()
     places = {"/usr", shown.prefix, shown.base_prefix, shown.package}
     return [("the interpreter's environment, which every sandbox shows", path) for path in sorted(places)]
-
-
-def _adapter(selector: str) -> Path | None:
-    if selector == "none":
-        return None
-    path = Path(selector).expanduser()
-    if path.is_dir():
-        return path.resolve()
-    if selector in TREE_SELECTORS or not re.search(r"[/.]", selector):
-        what = f"an adapter of a tree ({selector}) is not supported yet, and no directory has this name"
-    else:
-        what = f"{selector} is not a directory"
-    raise ConfigError(what, where="--adapter", cure="give `none` or an adapter's directory")
-
-
-def _selector(adapter: Path | None, digest: str) -> str:
-    if adapter is None:
-        return "none"
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", adapter.name).strip(".-") or "adapter"
-    return f"{name}-{digest[:12]}"
-
-
-def _adapter_digest(adapter: Path | None) -> str:
-    """What the adapter holds, as one number; empty where there is none."""
-    if adapter is None:
-        return ""
-    try:
-        return freeze.digest(str(adapter))
-    except OSError as error:
-        raise ConfigError(
-            f"the adapter cannot be read: {error}", where="--adapter", cure="correct the permissions of its files"
-        ) from None
 
 
 def _code(file: str, name: str, *, key: str) -> bytes:

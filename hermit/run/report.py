@@ -123,9 +123,9 @@ def proven(row: dict[str, Any]) -> bool:
     Each start of its agent, and of its judge where that has a sandbox, was confined, passed every check that was tried
     from inside, and left a record.
     """
-    starts = [start for start in row.get("evidence", ()) if start["role"] == "task" or row["judged"] != "host"]
+    starts = [start for start in row.get("evidence", ()) if start["role"] == "task" or row.get("judged") != "host"]
     shown = (s["confined"] and 0 < s["checks"] == s["passed"] and bool(s["record"]) for s in starts)
-    return row["confined"] and any(start["role"] == "task" for start in starts) and all(shown)
+    return bool(row.get("confined")) and any(start["role"] == "task" for start in starts) and all(shown)
 
 
 @dataclass
@@ -225,11 +225,11 @@ class Tally:
             counts[side.value] += self.statuses[status.value]
         return counts
 
-    def summary(self, *, adapter: str, tasks: int, repeats: int, wall_s: float) -> dict[str, Any]:
+    def summary(self, *, adapter: str, commit: str | None, tasks: int, repeats: int, wall_s: float) -> dict[str, Any]:
         """The document of ``summary.json``."""
         return {
             "adapter": adapter,
-            "commit": None,
+            "commit": commit,
             "tasks": tasks,
             "repeats": repeats,
             "mean_score": self.mean,

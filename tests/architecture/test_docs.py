@@ -12,10 +12,10 @@ import typer.main
 
 from hermit.cli.main import app
 from hermit.config.schema import RunConfig, known_keys, sections
+from hermit.domain.attempt import Status
 from hermit.domain.limits import Limits
 from hermit.domain.sandbox import Sandbox
 from hermit.errors import ExitCode, HermitError
-from hermit.run.report import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

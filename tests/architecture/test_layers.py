@@ -23,7 +23,7 @@ LAYERS = (
     ("net",),
     ("proc", "environ", "relay"),
     ("streams",),
-    ("bundle", "clock", "signals", "untrusted"),
+    ("bundle", "clock", "shield", "signals", "untrusted"),
     ("domain",),
     ("errors",),
 )
@@ -32,7 +32,7 @@ LEVEL = {part: number for number, layer in enumerate(LAYERS) for part in layer}
 FREE = ("hermit", "hermit.__version__")
 STANDARD_ONLY = (
     *("domain", "bwrap", "resident", "sandbox", "inside", "relay", "streams", "bundle", "clock", "signals"),
-    *("unconfined", "untrusted"),
+    *("shield", "unconfined", "untrusted"),
 )
 EXCEPTIONS: dict[tuple[str, str], str] = {
     ("evolver", "agent"): "a learner's worker is an agent's, and an agent can be a learner: decision 0022",
@@ -133,7 +133,7 @@ def test_the_relay_inside_imports_nothing_of_the_package(modules: list[Any]) -> 
 
 def test_each_library_is_known_to_one_part_of_the_package(modules: list[Any]) -> None:
     homes = {"pydantic": "config", "pydantic_core": "config", "yaml": "config", "typer": "cli", "rich": "cli"}
-    homes |= {"docker": "oci", "tenacity": "oci"}
+    homes |= {"docker": "oci", "tenacity": "oci", "jinja2": "run"}
     wrong = [
         f"{module.place}:{line} imports {name}"
         for module in modules

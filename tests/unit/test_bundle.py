@@ -45,6 +45,15 @@ def test_what_a_worker_imports_of_hermit_comes_along_and_nothing_else(worker, co
     assert known == set(comes)
 
 
+def test_what_a_method_may_import_of_hermit_comes_along_and_needs_nothing_else(python):
+    names = ", ".join(bundle.EVOLVER)
+    program = f"import sys, {names}; print(*sorted(name for name in sys.modules if name.startswith('hermit')))"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == sorted(bundle.EVOLVER)
+    known = {name for name in carried(python, worker="hermit.evolver.worker:any") if name.startswith("hermit")}
+    assert known == set(bundle.EVOLVER)
+
+
 def test_a_program_gets_nothing_of_hermit_but_the_relay(python):
     names = set(carried(python, worker=""))
     assert names <= {*bundle.RELAY, *bundle.STANDARD}

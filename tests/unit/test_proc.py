@@ -219,3 +219,12 @@ def test_what_is_refused_for_all_together_is_what_the_kernel_refuses():
     assert not passes([piece] * count, {})
     with pytest.raises(SandboxError):
         proc.refuse_oversized(["/bin/true", *[piece] * count], {}, where=HERE)
+
+
+def test_a_logged_command_says_what_it_says_to_everybody_and_its_last_words_are_known(capfd, tmp_path):
+    words = ["sh", "-c", "echo out; pwd; seq 100000 >&2; echo $NAME >&2; exit 3"]
+    code, last = proc.logged(words, env={"NAME": "why", "PATH": os.environ["PATH"]}, cwd=str(tmp_path))
+    said = capfd.readouterr()
+    assert (code, last) == (3, "why")
+    assert said.out.split() == ["out", str(tmp_path)]
+    assert said.err.endswith("100000\nwhy\n")

@@ -79,7 +79,7 @@ def users(found: Engine) -> Finding:
     """Whose files a container of this engine leaves."""
     name = "engine users"
     try:
-        engines.refuse_mapped(found)
+        engines.refuse_unfit(found)
     except PlaceError as error:
         return Finding(name, False, error.what, error.cure, needed=False)
     mode = f", by --userns {found.userns}" if found.userns else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,11 +25,13 @@ from hermit.bwrap.argv import (
     takes_descriptors,
     told,
 )
+from hermit.config.schema import RunConfig
 from hermit.domain.bind import Bind, contains
 from hermit.domain.limits import Limits
 from hermit.domain.network import Network
-from hermit.domain.pathmap import Layout
 from hermit.domain.sandbox import Sandbox
+from hermit.roles import evolver as evolver_role
+from hermit.roles.secrets import Secret
 
 DATA = Path(__file__).parent.parent.parent / "data"
 SYSTEM = (
@@ -71,25 +74,27 @@ TOOL = Sandbox(
 CHECK = Sandbox(
     role="check", read=("/templates/base",), binds=(Bind("/run-1/adapter", "/adapter"),), limits=Limits(tmp_mb=64)
 )
-EVOLVER = Sandbox(
-    role="evolver",
-    binds=(
-        *(
-            Bind(f"/run-1/evolver/{name}", f"/w/{name}", writable=True)
-            for name in ("adapter", "state", "scratch", "output")
+# As the role makes it: its workspace lies on a desk in the run's exchange directory, for what lies in a run's own is a secret.
+EVOLVER = replace(
+    evolver_role.sandbox(
+        RunConfig.model_validate(
+            {
+                "data": {"tasks": "/data/tasks.jsonl"},
+                "agent": {"name": "agent.py:run"},
+                "judge": {"path": "/judge.py"},
+                "sandbox": {"evolver": {"allowed_hosts": ["docs.example.org"]}},
+            }
         ),
-        *(Bind(f"/run-1/step/{name}", f"/w/{name}") for name in ("material", "task-info", "history", "agent-logs")),
-        Bind("/methods/reflect", "/w/method"),
-        Bind("/templates/base", "/w/root"),
-        Bind("/data/val", "/w/validation"),
-        Bind("/data/simulator", "/w/environment/simulator"),
-        Bind("/run-1/evolver/home", "/w/home", writable=True),
+        evolver_role.Places(
+            base="/exchange/desk",
+            parts=tuple((name, f"/exchange/desk/{name}") for name in (*evolver_role.WRITABLE, *evolver_role.READABLE)),
+            validation="/exchange/desk/validation",
+            environment=(("simulator", "/data/simulator"),),
+        ),
+        secrets=(Secret("/data/tasks.jsonl", "data.tasks"),),
+        socket="/exchange/tools.sock",
     ),
-    layout=Layout("/run-1", "/w"),
-    cwd="/w",
-    allowed_hosts=("docs.example.org",),
     limits=Limits(tmp_mb=64),
-    probes=("/data/tasks.jsonl",),
 )
 LLM = Sandbox(
     role="llm",

@@ -169,3 +169,41 @@ def test_a_program_that_would_run_as_its_owner_no_longer_does(make: Callable[...
     (tmp_path / "run").chmod(0o4755)
     scrub.tree(make(), str(tmp_path), found=Found())
     assert stat.S_IMODE((tmp_path / "run").stat().st_mode) == 0o755
+
+
+def test_a_key_is_found_wherever_it_stands_and_nothing_is_changed(
+    make: Callable[..., Redactor], tmp_path: Path
+) -> None:
+    name = VALUE.replace("/", "-")
+    for number, plant in enumerate(
+        (
+            lambda root: (root / "deep" / "file").write_text(f"x{VALUE}"),
+            lambda root: (root / "deep" / name).touch(),
+            lambda root: (root / name).mkdir(),
+            lambda root: (root / "link").symlink_to(f"/nowhere/{VALUE}"),
+        )
+    ):
+        root = tmp_path / str(number)
+        (root / "deep").mkdir(parents=True)
+        (root / "plain").write_text("nothing")
+        redactor = make(MODEL_API_KEY=VALUE, OTHER_KEY=name)
+        assert scrub.needed(redactor, str(root)) is False
+        plant(root)
+        before = sorted(str(path) for path in root.rglob("*"))
+        assert scrub.needed(redactor, str(root)) is True
+        assert sorted(str(path) for path in root.rglob("*")) == before
+    assert scrub.needed(make(), str(tmp_path / "0" / "deep" / "file")) is True
+    assert scrub.needed(make(), str(tmp_path / "0" / "plain")) is False
+    assert scrub.needed(Redactor([]), str(tmp_path / "0")) is False
+
+
+def test_the_search_for_a_key_follows_no_link_and_waits_for_nothing(
+    make: Callable[..., Redactor], tmp_path: Path
+) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    (tmp_path / "outside").write_text(VALUE)
+    (root / "link").symlink_to(tmp_path / "outside")
+    (root / "up").symlink_to(tmp_path)
+    os.mkfifo(root / "fifo")
+    assert scrub.needed(make(), str(root)) is False

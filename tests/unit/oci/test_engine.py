@@ -84,10 +84,17 @@ def test_what_an_engine_does_to_containers_is_read_from_what_it_says(info, podma
 
 def test_only_an_engine_that_maps_its_caller_to_root_is_refused():
     for info in (UBUNTU, FEDORA, REMAPPED, OWN_PODMAN):
-        engines.refuse_mapped(Engine("x", "1", "1", "linux/amd64", info is OWN_PODMAN, engines.traits(info)))
+        own = info is OWN_PODMAN
+        engines.refuse_unfit(Engine("podman" if own else "docker", "1", "1", "linux/amd64", own, engines.traits(info)))
     with pytest.raises(PlaceError, match="the root of its containers") as caught:
-        engines.refuse_mapped(Engine("docker", "1", "1", "linux/amd64", False, engines.traits(ROOTLESS)))
+        engines.refuse_unfit(Engine("docker", "1", "1", "linux/amd64", False, engines.traits(ROOTLESS)))
     assert "podman" in caught.value.cure
+
+
+def test_podman_behind_the_client_of_docker_is_refused_for_it_takes_no_profile_from_it():
+    with pytest.raises(PlaceError, match="takes no seccomp profile") as caught:
+        engines.refuse_unfit(Engine("/usr/bin/docker", "28", "4.3.1", "linux/amd64", podman=True))
+    assert "podman's own client" in caught.value.cure
 
 
 def test_an_engine_that_says_nothing_of_itself_is_found_all_the_same(tmp_path):

@@ -82,5 +82,13 @@ def test_an_image_without_its_entrypoint_is_the_engines_failure():
     assert "the image other does not start" in error.what
 
 
+def test_a_runtime_that_may_not_start_a_container_is_told_in_its_own_words():
+    error = failure(
+        126, "Error: crun: setrlimit `RLIMIT_NOFILE`: Operation not permitted: OCI permission denied", image="x"
+    )
+    assert error is not None
+    assert "setrlimit" in error.what
+
+
 def test_code_125_is_always_the_engines_failure():
     assert failure(125, "") is not None

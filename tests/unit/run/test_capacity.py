@@ -107,7 +107,7 @@ class Crowd:
         self.interrupted = 0
         self.came = threading.Semaphore(0)
         self.leave = threading.Semaphore(0)
-        self.threads = [threading.Thread(target=self._attempt, args=(number,)) for number in range(size)]
+        self.threads = [threading.Thread(target=self._attempt, args=(number,), daemon=True) for number in range(size)]
         for thread in self.threads:
             thread.start()
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hermit.domain.attempt import Status
 from hermit.errors import ConfigError
 from hermit.run import trial
-from hermit.run.report import Row, Status
+from hermit.run.report import Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -30,7 +30,7 @@ def made(tmp_path: Path) -> Any:
             for row in rows:
                 results.add(row.as_json())
                 tally.add(row.as_json())
-        return file, tally.summary(adapter="none", tasks=len(rows), repeats=1, wall_s=1.5)
+        return file, tally.summary(adapter="none", commit=None, tasks=len(rows), repeats=1, wall_s=1.5)
 
     return make
 

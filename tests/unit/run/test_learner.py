@@ -250,3 +250,56 @@ def test_a_start_that_would_show_a_secret_is_refused(studio: Studio, place: Any)
     with pytest.raises(SandboxError) as refused:
         studio.step(learner)
     assert refused.value.cause == "check"
+
+
+STAMP = """
+import os
+def stamp(argument):
+    with open(argument["path"], "w") as file:
+        file.write("by the tool")
+    return {"there": [path for path in argument["look"] if os.path.exists(path)], "variables": sorted(os.environ)}
+"""
+STAMPED = """
+from hermit.evolver import Evolver, StepResult, ToolError
+class Learner(Evolver):
+    def step(self, ctx):
+        said = ctx.tools["stamp"]({"path": "adapter/stamp", "look": ctx.params["look"]})
+        try:
+            ctx.tools["stamp"]({"path": "history/stamp", "look": []})
+            refused = ""
+        except ToolError as error:
+            refused = error.error
+        return StepResult(extra={**said, "read": (ctx.workspace.adapter / "stamp").read_text(), "refused": refused})
+"""
+
+
+@pytest.mark.bwrap
+def test_a_tool_of_the_template_works_on_the_adapter_in_a_sandbox_of_its_own(studio: Studio, place: Any) -> None:
+    from hermit.domain.sandbox import Enforce
+    from hermit.roles import tool as tool_role
+    from hermit.run import learner_tools, tools
+
+    studio.write(STAMPED)
+    path = {"type": "string", "format": "path"}
+    tool_file = studio.run.root / "tools" / "own.py"
+    tool_file.parent.mkdir()
+    tool_file.write_text(STAMP)
+    takes = {"type": "object", "required": ["path", "look"], "properties": {"path": path, "look": {"type": "array"}}}
+    (tool_file.parent / "own.tools.json").write_text(json.dumps({"stamp": {"takes": takes}}))
+    tool = tools.declared(f"{tool_file}:stamp", key="evolver_access.tools")
+    hidden = str(studio.run.root / "judge.py")
+    learner = studio.learner(f"evolver.params={{look: [{hidden}]}}", place=place)
+    sandbox = tool_role.of_template(
+        tool,
+        template=str(learner.desk.part("root")),
+        adapter=str(learner.desk.part("adapter")),
+        enforce=Enforce.REQUIRED,
+    )
+    served = learner_tools.declared(tool, place=place, sandbox=sandbox, keep=studio.records.append)
+    result = studio.step(learner, served).result
+    assert isinstance(result, StepResult), result
+    assert (result.extra["read"], result.extra["there"]) == ("by the tool", [])
+    assert "HERMIT_TOOL_URL" not in result.extra["variables"]
+    assert "FileNotFoundError" in result.extra["refused"], "what the tool's own sandbox does not show is not there"
+    assert [row["status"] for row in studio.rows] == ["ok", "exception"]
+    assert [record.role for record in studio.records] == ["tool", "tool", "evolver"]

@@ -162,9 +162,9 @@ def test_paths_that_cannot_be_shown_together_are_refused(run: Any) -> None:
     [
         ("./absent", "./absent is not a directory"),
         ("agent.py", "agent.py is not a directory"),
-        ("root", "an adapter of a tree (root) is not supported yet"),
-        ("final", "an adapter of a tree (final) is not supported yet"),
-        ("0123abc", "an adapter of a tree (0123abc) is not supported yet"),
+        ("root", "the config names neither a template nor a tree"),
+        ("final", "the config names neither a template nor a tree"),
+        ("0123abc", "0123abc is not a directory, and the config names neither a template nor a tree"),
     ],
 )
 def test_an_adapter_that_is_no_directory_is_refused(run: Any, adapter: str, words: str) -> None:

@@ -69,7 +69,7 @@ def test_an_attempt_that_a_sandbox_broke_has_no_score_and_is_left_out_of_the_mea
 
 
 def test_a_run_in_which_every_sandbox_broke_has_no_mean() -> None:
-    found = tally(BROKEN).summary(adapter="none", tasks=1, repeats=1, wall_s=1.0)
+    found = tally(BROKEN).summary(adapter="none", commit=None, tasks=1, repeats=1, wall_s=1.0)
     assert (found["mean_score"], found["solved_once"], found["errors"]) == (None, 0, 1)
     json.dumps(found, allow_nan=False)
 
@@ -81,7 +81,7 @@ def test_the_summary_counts_tasks_attempts_cost_and_errors() -> None:
         row("b", 0.5, output=RunOutput()),
         row("b", None, repeat=1, status=Status.TIMEOUT),
     ]
-    summary = tally(*rows).summary(adapter="none", tasks=2, repeats=2, wall_s=1.23456)
+    summary = tally(*rows).summary(adapter="none", commit=None, tasks=2, repeats=2, wall_s=1.23456)
     around = summary["mean_interval"]
     around |= {"low": round(around["low"], 1), "high": round(around["high"], 1)}
     assert summary == {
@@ -119,7 +119,7 @@ def test_the_summary_counts_tasks_attempts_cost_and_errors() -> None:
 
 
 def test_a_run_that_was_given_up_is_not_complete() -> None:
-    assert not tally(row("a")).summary(adapter="none", tasks=2, repeats=1, wall_s=0)["complete"]
+    assert not tally(row("a")).summary(adapter="none", commit=None, tasks=2, repeats=1, wall_s=0)["complete"]
 
 
 def test_attempts_without_a_sandbox_are_counted() -> None:
@@ -291,7 +291,7 @@ def test_each_side_and_each_way_to_fail_is_counted_apart() -> None:
     failed = [row("a", None, status=status) for status in Status if status is not Status.OK]
     found = tally(*failed, BROKEN, row("c"))
     assert found.failed_by == {side.value: 2 if side is not Side.JUDGE else 1 for side in Side}
-    summary = found.summary(adapter="none", tasks=1, repeats=1, wall_s=1.0)
+    summary = found.summary(adapter="none", commit=None, tasks=1, repeats=1, wall_s=1.0)
     assert [(each["status"], each["attempts"]) for each in summary["failures"]] == [
         ("agent_error", 1),
         ("judge_error", 1),

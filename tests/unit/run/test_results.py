@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hermit.domain.attempt import Status
 from hermit.errors import HermitError
 from hermit.run import paths, results
-from hermit.run.report import Row, Status
+from hermit.run.report import Row
 from hermit.run.results import Results, put_in_order
 
 if TYPE_CHECKING:

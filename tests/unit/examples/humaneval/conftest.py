@@ -107,7 +107,9 @@ class Bench:
 
     def score(self) -> dict[str, Any]:
         result = self.judge.score({"id": "Toy/0", "prompt": PROMPT, "entry_point": "double"}, None)
-        return {"score": result.score, "feedback": result.feedback, "outcome": result.extra["outcome"]}
+        extra = result.extra
+        assert extra["shielded"] is (self.judge.shield.version() > 0)
+        return {"score": result.score, "feedback": result.feedback, "outcome": extra["outcome"]}
 
     def verdict(self, source: str | bytes | None = None) -> Verdict:
         """The verdict on this source, or on what is in the work directory."""
@@ -138,6 +140,13 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
 def hurried(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """A bench whose judge waits one second for a solution that never answers."""
     monkeypatch.setattr(bench.judge, "TIME_LIMIT_S", 1.0)
+    return bench
+
+
+@pytest.fixture
+def unshielded(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """A bench whose judge leaves a solution every file: what stands behind the shield has to hold without it."""
+    monkeypatch.setattr(bench.judge.shield, "give_up_files", lambda **_: False)
     return bench
 
 

@@ -173,15 +173,60 @@ def test_walking_the_stack_to_the_judge_finds_a_copy_that_changes_nothing(bench:
     assert bench.verdict(source + WRONG).score == 0.0
 
 
-def test_overwriting_the_tests_comes_too_late(bench: Bench) -> None:
-    easy = bench.prepare.compiled("def check(candidate):\n    candidate(2)\n", "easy")
-    assert_fails(bench, f"open({str(bench.code)!r}, 'wb').write({easy!r})\n" + WRONG, "assertion")
+def test_overwriting_the_tests_comes_too_late(unshielded: Bench) -> None:
+    easy = unshielded.prepare.compiled("def check(candidate):\n    candidate(2)\n", "easy")
+    assert_fails(unshielded, f"open({str(unshielded.code)!r}, 'wb').write({easy!r})\n" + WRONG, "assertion")
+
+
+# Files
+
+LOOKING = (
+    "import ast\nknown = {{}}\nwhy = ''\ntry:\n"
+    "    for node in ast.walk(ast.parse(open({tests!r}).read())):\n"
+    "        if isinstance(node, ast.Compare):\n"
+    "            try:\n                known[repr(ast.literal_eval(node.left.args[0]))] = ast.literal_eval(node.comparators[0])\n"
+    "            except (AttributeError, ValueError):\n                pass\n"
+    "except OSError as error:\n    why = str(error)\n"
+    "def double(value):\n    return known.get(repr(value), 6) if not why else why\n"
+)
+
+
+def needs_landlock(bench: Bench) -> None:
+    if not bench.judge.shield.version():
+        pytest.skip("this kernel has no Landlock")
+
+
+def test_a_solution_cannot_read_its_tests(bench: Bench) -> None:
+    needs_landlock(bench)
+    assert_fails(bench, LOOKING.format(tests=str(bench.tests)), "assertion")
+
+
+def test_planted_failure_a_solution_that_can_read_its_tests_passes(unshielded: Bench) -> None:
+    assert unshielded.verdict(LOOKING.format(tests=str(unshielded.tests))).outcome == "passed"
+
+
+def test_a_program_that_a_solution_starts_reads_no_more_than_it(bench: Bench) -> None:
+    needs_landlock(bench)
+    source = (
+        f"import subprocess\nsaid = subprocess.run(['/bin/cat', {str(bench.tests)!r}], stdin=0, capture_output=True)\n"
+        "fine = said.returncode == 1 and b'ermission' in said.stderr and not said.stdout\n"
+        "def double(value):\n    return value * 2 if fine else str(said)\n"
+    )
+    assert bench.verdict(source).outcome == "passed"
+
+
+def test_a_solution_still_imports_the_standard_library_and_writes_to_its_own_work(bench: Bench) -> None:
+    source = (
+        "import colorsys, decimal, json, os, statistics\nmine = os.path.join(os.environ['HERMIT_WORK'], 'mine')\n"
+        "open(mine, 'w').write('x')\ndef double(value):\n    return value * 2 if open(mine).read() == 'x' else 0\n"
+    )
+    assert bench.verdict(source).outcome == "passed"
 
 
 # The pipes
 
 
-def test_a_solution_holds_no_descriptor_but_the_null_device_and_its_two_pipes(bench: Bench) -> None:
+def test_a_solution_holds_no_descriptor_but_the_null_device_and_its_two_pipes(unshielded: Bench) -> None:
     source = (
         "import os\nopen_now = [os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd')"
         " if os.path.exists(f'/proc/self/fd/{n}')]\n"
@@ -189,7 +234,7 @@ def test_a_solution_holds_no_descriptor_but_the_null_device_and_its_two_pipes(be
         " and len(open_now) == 5\n"
         "def double(value):\n    return value * 2 if fine else repr(open_now)\n"
     )
-    assert bench.verdict(source).outcome == "passed"
+    assert unshielded.verdict(source).outcome == "passed"
 
 
 def test_closing_every_descriptor_is_no_pass(bench: Bench) -> None:
@@ -281,14 +326,14 @@ def as_a_plain_user(bench: Bench, *, dumpable: bool) -> dict[str, Any]:
     return verdict
 
 
-def test_the_judges_memory_and_descriptors_are_out_of_reach(bench: Bench) -> None:
-    bench.solution.write_text(REACH)
-    assert in_a_fork(lambda: as_a_plain_user(bench, dumpable=False))["outcome"] == "passed"
+def test_the_judges_memory_and_descriptors_are_out_of_reach(unshielded: Bench) -> None:
+    unshielded.solution.write_text(REACH)
+    assert in_a_fork(lambda: as_a_plain_user(unshielded, dumpable=False))["outcome"] == "passed"
 
 
-def test_planted_failure_a_dumpable_judge_is_within_reach(bench: Bench) -> None:
-    bench.solution.write_text(REACH)
-    assert in_a_fork(lambda: as_a_plain_user(bench, dumpable=True))["outcome"] == "assertion"
+def test_planted_failure_a_dumpable_judge_is_within_reach(unshielded: Bench) -> None:
+    unshielded.solution.write_text(REACH)
+    assert in_a_fork(lambda: as_a_plain_user(unshielded, dumpable=True))["outcome"] == "assertion"
 
 
 # It looks for the mark in all of its own memory; the pattern itself does not match.
@@ -316,18 +361,18 @@ def mark_the_tests(bench: Bench) -> None:
     assert in_a_fork(write) is True
 
 
-def test_a_solutions_memory_does_not_hold_the_tests(bench: Bench) -> None:
-    mark_the_tests(bench)
-    assert bench.verdict(SEARCH).outcome == "passed"
+def test_a_solutions_memory_does_not_hold_the_tests(unshielded: Bench) -> None:
+    mark_the_tests(unshielded)
+    assert unshielded.verdict(SEARCH).outcome == "passed"
 
 
-def test_planted_failure_a_judge_that_reads_the_tests_first_shows_them(bench: Bench) -> None:
-    mark_the_tests(bench)
-    bench.solution.write_text(SEARCH)
+def test_planted_failure_a_judge_that_reads_the_tests_first_shows_them(unshielded: Bench) -> None:
+    mark_the_tests(unshielded)
+    unshielded.solution.write_text(SEARCH)
 
     def read_first() -> dict[str, Any]:
-        held = bench.code.read_bytes()
-        return {**bench.score(), "held": len(held)}
+        held = unshielded.code.read_bytes()
+        return {**unshielded.score(), "held": len(held)}
 
     assert in_a_fork(read_first)["outcome"] == "assertion"
 
