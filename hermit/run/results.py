@@ -2,13 +2,15 @@
 
 Theory of operation. A result that somebody paid for must not be lost because the disk filled up while it was made. So the
 file holds room beyond its end from before the first attempt begins: blocks that belong to it and that nobody else can take.
-When that room can no longer be made up, the run ends, and what has been made by then still fits into it.
+When that room can no longer be made up, or not much more is free for the records and logs of the attempts that run, the
+run ends, and what has been made by then still fits.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import itertools
 import json
 import os
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 # Hundreds of ordinary rows, or one that is unusually long.
 HELD = 1 << 20
+# Records of some kilobytes for each start, and at most a MiB of each stream that was printed.
+SPARE = 4 << 20
 KEEP_SIZE = 1
 
 
@@ -41,7 +45,9 @@ class Results:
                 flush_directory(path.parent)
                 self._size = os.fstat(self._file).st_size
                 self._held = hold_room(self._file, self._size + HELD)
+                refuse_little_room(self._file)
             except OSError:
+                os.ftruncate(self._file, self._size)
                 os.close(self._file)
                 raise
 
@@ -79,9 +85,10 @@ class Results:
         Raises:
             HermitError: The disk is full; what is held by now is enough for what has been made.
         """
-        if self._held and self._held - self._size < HELD // 2:
-            with told(self._path):
+        with told(self._path):
+            if self._held and self._held - self._size < HELD // 2:
                 self._held = hold_room(self._file, self._size + HELD)
+            refuse_little_room(self._file)
 
 
 def hold_room(descriptor: int, size: int) -> int:
@@ -97,6 +104,17 @@ def hold_room(descriptor: int, size: int) -> int:
     if number in ROOM:
         raise OSError(number, os.strerror(number))
     return 0
+
+
+def refuse_little_room(descriptor: int) -> None:
+    """Refuses a file system on which not much more is free.
+
+    Raises:
+        OSError: There is less than what attempts that run may leave there; one that does not say is no error.
+    """
+    status = os.fstatvfs(descriptor)
+    if status.f_blocks and status.f_bavail * status.f_frsize < SPARE:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def put_in_order(path: Path, *, rows: list[tuple[str, int]], order: Iterable[tuple[str, int]]) -> None:

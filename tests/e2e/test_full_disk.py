@@ -25,13 +25,14 @@ NAMESPACE = ("unshare", "--mount", "--propagation", "private")
 AS_ROOT = () if os.geteuid() == 0 else ("--user", "--map-root-user")
 # Leaves a line at its beginning and one at its end, so that it shows what was made.
 AGENT = """
-import os, pathlib
+import os, pathlib, time
 from hermit import RunOutput
 def run(task, adapter):
     with open({calls!r}, "a") as calls:
         calls.write("began " + task["id"] + "\\n")
     if task.get("fills"):
         pathlib.Path("big").write_bytes(b"x" * (16 << 20))
+    time.sleep(task.get("takes", 0))
     with open({calls!r}, "a") as calls:
         calls.write("ended " + task["id"] + "\\n")
     return RunOutput("x" * task.get("size", 1))
@@ -105,17 +106,22 @@ def small(task_set: Callable[..., Any], tmp_path: Path) -> Callable[..., Small]:
 def test_a_disk_that_fills_up_with_results_keeps_every_result_and_the_next_run_makes_the_rest(
     small: Callable[..., Small],
 ) -> None:
-    tasks = [{"id": f"t{number:02}", "size": 100_000} for number in range(40)]
+    tasks = [{"id": f"t{number:02}", "size": 300_000, "takes": 1} for number in range(16)]
     run = small(tasks)
     (first, words), (second, _) = run.run(
-        'mount -t tmpfs -o size=3m none "$runs"', "eval", 'mount -o remount,size=64m "$runs"', "eval"
+        'mount -t tmpfs -o size=9m none "$runs"',
+        "eval",
+        f'cp {run.calls} {run.out}/first; mount -o remount,size=64m "$runs"',
+        "eval",
     )
     assert first == 1
     assert "No space left on device" in words
     assert "-> make room for it, and run the same command again" in words
     assert "Traceback" not in words
     kept = [row["id"] for row in run.rows(0)]
-    assert 5 < len(kept) < 40
+    assert 3 < len(kept) < 16
+    # Whoever had ended has its row, also the last: its room was there before the disk was full.
+    assert (run.out / "first").read_text().count("ended") == len(kept)
     assert {row["status"] for row in run.rows(0)} == {"ok"}
     summary = json.loads((run.out / "runs0" / "one" / "eval" / "none" / "summary.json").read_text())
     assert (summary["attempts"], summary["complete"]) == (len(kept), False)
@@ -126,30 +132,31 @@ def test_a_disk_that_fills_up_with_results_keeps_every_result_and_the_next_run_m
     assert len(made) - len(set(made)) <= 1  # the one that was under way
 
 
-def test_a_disk_that_fills_up_with_records_stops_the_run_before_more_is_paid_for(small: Callable[..., Small]) -> None:
-    run = small([{"id": f"t{number:02}"} for number in range(30)])
+def test_a_disk_that_others_fill_up_stops_the_run_before_more_is_paid_for(small: Callable[..., Small]) -> None:
+    run = small([{"id": f"t{number:02}", "takes": 1} for number in range(8)])
+    wait = f"until grep -qs 'began t02' {run.calls}; do sleep 0.05; done"
     [(code, words), (again, _)] = run.run(
-        'mount -t tmpfs -o size=2m none "$runs"',
-        # Everything but the room that results hold, and a little.
-        f'mkdir -p "$runs/one"; head -c {2 * 1024 * 1024 - 1024 * 1024 - 150_000} /dev/zero > "$runs/one/filler"',
+        'mount -t tmpfs -o size=16m none "$runs"',
+        f'({wait}; head -c 32m /dev/zero > "$runs/filler" 2> /dev/null; true) & sleep 0',
         "eval",
-        'rm "$runs/one/filler"; mount -o remount,size=64m "$runs"',
+        'wait; rm "$runs/filler"; mount -o remount,size=64m "$runs"',
         "eval",
     )
     assert code == 1
     assert words.count("No space left on device") == 1
     assert "/sandbox/" in words
-    kept = [row["id"] for row in run.rows(0)]
-    assert 0 < len(kept) < 30
+    assert "Traceback" not in words
+    assert [row["id"] for row in run.rows(0)] == ["t00", "t01"]
     assert again == 0
+    assert [row["id"] for row in run.rows(1)] == [f"t{number:02}" for number in range(8)]
     made = run.made("began")
-    assert len(made) <= 31
-    assert [task for task in kept if made.count(task) != 1] == []
+    assert {task: made.count(task) for task in ("t00", "t01")} == {"t00": 1, "t01": 1}
+    assert len(made) <= 8 + 2  # the one whose record had no room, and the one that had begun by then
 
 
 def test_where_there_is_no_room_for_results_no_attempt_begins(small: Callable[..., Small]) -> None:
     run = small([{"id": "a"}])
-    [(code, words)] = run.run('mount -t tmpfs -o size=512k none "$runs"', "eval")
+    [(code, words)] = run.run('mount -t tmpfs -o size=4m none "$runs"', "eval")
     assert code == 1
     assert "results.jsonl: it could not be written: No space left on device" in words
     assert run.made("began") == []

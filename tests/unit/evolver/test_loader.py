@@ -77,6 +77,7 @@ def test_a_method_that_comes_with_hermit_is_found_by_its_name(method: Callable[.
         ("class: ../other.py:Own\n", 1, "leads out of"),
         ("class: /etc/x.py:Own\n", 1, "leads out of"),
         ("class: link.py:Own\n", 1, "leads out of"),
+        ("class: sub/../own.py:Own\n", 1, "leads out of"),
         ("class: absent.py:Own\n", 1, "cannot be read"),
         ("class: broken.py:Own\n", 1, "is not Python"),
         ("class: own.py:Other\n", 1, "defines no Other"),

@@ -131,6 +131,26 @@ def test_the_file_holds_room_for_rows_while_it_is_open_and_gives_it_back(tmp_pat
     assert path.stat().st_blocks * 512 < path.stat().st_size + 8192
 
 
+def test_a_disk_with_little_room_is_refused_before_rows_and_between_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Little:
+        f_blocks, f_frsize = 1000, 4096
+        f_bavail = results.SPARE // 4096 - 1
+
+    path = tmp_path / "results.jsonl"
+    with Results(path) as opened:
+        opened.add(ROWS[0])
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fstatvfs", lambda _: Little)
+            with pytest.raises(HermitError, match="No space left"):
+                opened.hold()
+            with pytest.raises(HermitError, match="No space left"):
+                Results(path)
+        opened.add(ROWS[1])
+    assert len(path.read_text().splitlines()) == 2
+
+
 def test_a_file_system_that_holds_no_room_is_written_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
