@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from hermit.agent.result import Failure
-from hermit.errors import HermitError
 from hermit.evolver import wire
-from hermit.handoff import budget
+from hermit.handoff import budget, scrub
 from hermit.handoff.collect import collect
+from hermit.handoff.redact import Found
 from hermit.handoff.remove import remove
-from hermit.run.paths import flush_tree, write_atomically
+from hermit.run.paths import flush_directory, flush_tree, told, write_atomically, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,10 +28,13 @@ if TYPE_CHECKING:
     from hermit.adapter.files import Files
     from hermit.config.tasks import Task
     from hermit.evolver.base import FinalResult, StepResult
+    from hermit.handoff.collect import Collection
     from hermit.handoff.redact import Redactor
     from hermit.run.learner import Called, Desk
-    from hermit.run.paths import StepPaths, TrainPaths
+    from hermit.run.train_paths import StepPaths, TrainPaths
 
+# Copies a directory that somebody else filled into one that exists and is empty.
+Copier = Callable[[str, str], "Collection"]
 # What lasts from call to call, beside the adapter; scratch lasts while the process does.
 LASTING = ("state", "home", "output")
 KEPT = ("adapter", *LASTING)
@@ -194,36 +198,43 @@ def _fill(directory: Path, files: Files) -> None:
 # From the desk
 
 
-def keep(desk: Desk, step: StepPaths, answer: Answer, *, redactor: Redactor) -> Answer:
+def keep(desk: Desk, step: StepPaths, answer: Answer, *, copy: Copier, redactor: Redactor) -> Answer:
     """Keeps what a call left, with its answer: whole, or not at all.
+
+    Args:
+        desk: The desk, on which nobody works any more.
+        step: Where it is kept.
+        answer: What came of the call.
+        copy: Copies a directory that a learner filled into one that exists and is empty.
+        redactor: Takes the keys out.
 
     Raises:
         HermitError: It cannot be kept, and the call will have to be made again.
+        SandboxError: It cannot be copied.
     """
     made = step.call.with_name(f".{step.call.name}.new")
     remove(str(made))
     made.mkdir(parents=True)
     dropped: dict[str, int] = {}
-    try:
+    with told(step.call):
         for name in KEPT:
             (made / name).mkdir()
-            for reason, count in _copied(desk.part(name), made / name):
+            for reason, count in _copied(desk.part(name), made / name, copy):
                 dropped[reason] = dropped.get(reason, 0) + count
+            if name != "adapter":  # that is scrubbed before it is committed
+                scrub.tree(redactor, str(made / name), found=Found())
         whole = replace(answer, dropped=dropped)
-        document = redactor.value(whole.as_json(), where=step.call.name)
-        write_atomically(made / "answer.json", json.dumps(document, indent=1).encode("ascii") + b"\n")
+        write_json(made / "answer.json", redactor.value(whole.as_json(), where=step.call.name))
         flush_tree(made)
         os.rename(made, step.call)
-    except OSError as error:
-        cure = "make room there, and run the same command to go on"
-        raise HermitError(f"what the learner left cannot be kept: {error}", where=str(step.call), cure=cure) from None
+        flush_directory(step.call.parent)
     return whole
 
 
-def _copied(part: Path, into: Path) -> Iterable[tuple[str, int]]:
+def _copied(part: Path, into: Path, copy: Copier) -> Iterable[tuple[str, int]]:
     """Copies a part; one that is more than a copy may take is dropped whole, and told."""
     try:
-        return collect(str(part), ["."], into=str(into)).dropped
+        return copy(str(part), str(into)).dropped
     except budget.TooMuch as error:
         remove(str(into))
         into.mkdir()

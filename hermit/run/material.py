@@ -8,11 +8,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hermit.domain.attempt import Status
 from hermit.handoff.collect import collect
 from hermit.handoff.redact import Found
 from hermit.handoff.remove import remove
-from hermit.run.paths import file_name, write_atomically
-from hermit.run.report import Status, Tally
+from hermit.run.paths import file_name, write_atomically, write_json
+from hermit.run.report import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
 
     from hermit.config.tasks import Task
     from hermit.handoff.redact import Redactor
-    from hermit.run.paths import TrainPaths
+    from hermit.run.train_paths import TrainPaths
 
 # Of an attempt's logs, what the agent left; what the judge printed is the judge's own affair.
-SHOWN_LOGS = ("agent.out", "agent.err", "trajectory.json", "agent-logs")
+SHOWN_LOGS = ("agent.out", "agent.err", "messages.jsonl", "agent-logs")
 OF_A_ROW = ("status", "phase", "cause", "error", "output", "cost_usd", "wall_s", "tokens", "log")
 README = """\
 # Learning material
@@ -33,7 +34,7 @@ What came of each step so far: how the tasks of the step went with the adapter a
 - `current` is the last step's directory; `index.jsonl` has a line for each step with its mean score.
 - `step_NNNN/summary.json`: the step in numbers.
 - `step_NNNN/tasks/<id>.json`: a task as the agent got it, what the agent answered, and the judge's score and feedback.
-- `step_NNNN/trajectories/<id>/`: what the agent printed and logged, and its messages in `trajectory.json`.
+- `step_NNNN/trajectories/<id>/`: what the agent printed and logged, and its messages in `messages.jsonl`.
 - `step_NNNN/check_feedback.json`: what checking the adapter after that step found, and what was put right. It is there once
   the step has been checked.
 
@@ -93,12 +94,12 @@ def write(paths: TrainPaths, step: Step, *, redactor: Redactor) -> None:
     remove(str(made))
     (made / "tasks").mkdir(parents=True)
     (made / "trajectories").mkdir()
-    _write(made / "summary.json", step.summary())
+    write_json(made / "summary.json", step.summary())
     for task in step.tasks:
         attempts = [row for row in step.rows if row["id"] == task.id]
         name = file_name(task.id)
         whole = {"id": task.id, "task": dict(task.row), "attempts": [shown(row) for row in attempts]}
-        _write(made / "tasks" / f"{name}.json", redactor.value(whole, found=Found(), where=name))
+        write_json(made / "tasks" / f"{name}.json", redactor.value(whole, found=Found(), where=name))
         for row in attempts:
             _copy_logs(paths.step(step.number).logs(task.id, row["repeat"]), made / "trajectories" / name)
     remove(str(place))
@@ -108,7 +109,7 @@ def write(paths: TrainPaths, step: Step, *, redactor: Redactor) -> None:
 
 def add_check(paths: TrainPaths, number: int, feedback: Mapping[str, Any]) -> None:
     """Adds to the material of a step what checking its adapter found."""
-    _write(paths.material_of(number) / "check_feedback.json", feedback)
+    write_json(paths.material_of(number) / "check_feedback.json", feedback)
 
 
 def shown(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,7 +139,3 @@ def _point_to(paths: TrainPaths, number: int) -> None:
     link.unlink(missing_ok=True)
     link.symlink_to(paths.material_of(number).name)
     os.replace(link, paths.material / "current")
-
-
-def _write(path: Path, document: Any) -> None:
-    write_atomically(path, json.dumps(document, indent=1).encode("ascii") + b"\n")

@@ -6,19 +6,20 @@ import contextlib
 import errno
 import hashlib
 import itertools
+import json
 import os
 import re
 import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, BinaryIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import quote
 
 from hermit.errors import HermitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 # Of a file system's 255 bytes, so that a time, a role and an ending fit beside it.
 LONGEST_NAME = 120
@@ -116,108 +117,6 @@ class RunPaths:
         return next(path for name in names if not (path := self.records / f"{name}.json").exists())
 
 
-@dataclass(frozen=True)
-class StepPaths(RunPaths):
-    """The attempts of one training step: an evaluation of the adapter it began with, in a directory of its own."""
-
-    number: int = 0
-
-    @property
-    def evaluation(self) -> Path:
-        """The directory of this step."""
-        return self.root / step_name(self.number)
-
-    @property
-    def call(self) -> Path:
-        """What the learner's call left: its answer and copies. Where this is there, the call is never made again."""
-        return self.evaluation / "learner"
-
-    def left(self, name: str) -> Path:
-        """A part of the learner's desk as it was when the call had ended."""
-        return self.call / name
-
-    @property
-    def check(self) -> Path:
-        """What checking the adapter found."""
-        return self.evaluation / "check_feedback.json"
-
-    @property
-    def change(self) -> Path:
-        """What the step changed, as a diff."""
-        return self.evaluation / "change.diff"
-
-
-@dataclass(frozen=True)
-class TrainPaths:
-    """The files of one training run, beside those of its evaluations.
-
-    ::
-
-        <output_dir>/<run_name>/
-        ├── sandbox/                      a record for each start of a sandbox
-        ├── lock.json                     what is trained: another config, agent, judge, template or data may not go on
-        ├── steps.jsonl                   a line for each finished step
-        ├── summary.json                  what they come to
-        ├── step_NNNN/                    results.jsonl, logs/ and redaction.jsonl as an evaluation has them, and
-        │   ├── learner/                  what the learner's call left: answer.json, output/ and, of the last call,
-        │   │                             adapter/ before it was checked, state/ and home/
-        │   ├── learner.out learner.err   what it printed
-        │   ├── tools.jsonl               a line for each call of a tool
-        │   ├── check_feedback.json       what checking the adapter found
-        │   └── change.diff               what became of it
-        ├── learning_material/            what the learner is shown
-        │   ├── README.md
-        │   ├── index.jsonl               a line for each step
-        │   ├── current                   a link to the last one
-        │   └── step_NNNN/
-        │       ├── summary.json  tasks/<id>.json  trajectories/<id>/  check_feedback.json
-        └── checkout/                     the last adapter, with CARD.md
-
-    Args:
-        root: The run's directory.
-    """
-
-    root: Path
-
-    @property
-    def lock(self) -> Path:
-        """What is trained."""
-        return self.root / "lock.json"
-
-    @property
-    def steps(self) -> Path:
-        """A line for each finished step."""
-        return self.root / "steps.jsonl"
-
-    @property
-    def summary(self) -> Path:
-        """What the steps come to."""
-        return self.root / "summary.json"
-
-    @property
-    def material(self) -> Path:
-        """What the learner is shown of the steps."""
-        return self.root / "learning_material"
-
-    @property
-    def checkout(self) -> Path:
-        """The last adapter."""
-        return self.root / "checkout"
-
-    def step(self, number: int) -> StepPaths:
-        """The files of one step."""
-        return StepPaths(self.root, step_name(number), number)
-
-    def material_of(self, number: int) -> Path:
-        """What the learner is shown of one step."""
-        return self.material / step_name(number)
-
-
-def step_name(number: int) -> str:
-    """A step's directory: its number in four digits, more where it takes more."""
-    return f"step_{number:04d}"
-
-
 def file_name(task_id: str) -> str:
     """A task's id as one component of a path: two ids never share one, and any id has one."""
     name = quote(task_id, safe="")
@@ -270,6 +169,11 @@ def written_atomically(path: Path, *, lasting: bool = False, made_in: Path | Non
         flush_directory(path.parent)
 
 
+def write_json(path: Path, document: Any) -> None:
+    """Writes a document for people and programs, whole or not at all."""
+    write_atomically(path, json.dumps(document, indent=1).encode("ascii") + b"\n")
+
+
 def remove_unfinished(directory: Path) -> None:
     """Removes the files of this directory that were growing when their process was killed; nobody else works in it."""
     for entry in directory.iterdir():
@@ -305,6 +209,20 @@ def flush_directory(path: Path) -> None:
         flush(descriptor)
     finally:
         os.close(descriptor)
+
+
+def flush_tree(path: Path) -> None:
+    """Returns when everything in a directory of our own is on the disk: its files, then the names of them."""
+    for directory, _, names in os.walk(path, topdown=False):
+        for name in names:
+            file = os.path.join(directory, name)
+            if not os.path.islink(file):
+                descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                try:
+                    flush(descriptor)
+                finally:
+                    os.close(descriptor)
+        flush_directory(Path(directory))
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from hermit.config.schema import BudgetConfig
 
@@ -38,14 +38,29 @@ class Spending:
             self.usd += cost_usd
         self.tokens += tokens_in(tokens)
 
-    def reached(self, budget: BudgetConfig, *, running_s: float) -> str:
-        """Which bound is reached, in words; empty where none is.
+    def add_step(self, line: Mapping[str, Any]) -> None:
+        """Takes one finished step, as it stands in ``steps.jsonl``."""
+        attempts = line.get("rollouts")
+        if attempts is not None:
+            self._add_sums(attempts)
+        self.add_answer(line["learner"]["usage"], line["learner"]["tools"])
+        self.wall_s += line["wall_s"]
 
-        Args:
-            budget: The bounds.
-            running_s: How long the step has taken that is not in ``wall_s`` yet.
-        """
-        hours = (self.wall_s + running_s) / SECONDS_PER_HOUR
+    def add_answer(self, usage: Mapping[str, Any], tools: Mapping[str, Mapping[str, Any]]) -> None:
+        """Takes one call of the learner: what it says it used, and what the tools it called came to."""
+        self.usd += usage.get("cost_usd", 0.0)
+        self.tokens += int(usage.get("tokens", 0))
+        for meter in tools.values():
+            self._add_sums(meter)
+
+    def _add_sums(self, sums: Mapping[str, Any]) -> None:
+        self.usd += sums["cost_usd"]
+        self.tokens += sums.get("tokens", 0)
+        self.unknown_cost += sums["unknown_cost"]
+
+    def reached(self, budget: BudgetConfig) -> str:
+        """Which bound is reached, in words; empty where none is."""
+        hours = self.wall_s / SECONDS_PER_HOUR
         bounds = (
             ("usd", self.usd, budget.usd),
             ("tokens", float(self.tokens), budget.tokens),
@@ -64,6 +79,14 @@ class Spending:
             "wall_s": round(self.wall_s, 3),
             "unknown_cost_calls": self.unknown_cost,
         }
+
+
+def cost_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """What attempts came to, by their rows."""
+    sums = Spending()
+    for row in rows:
+        sums.add(cost_usd=row["cost_usd"], tokens=row.get("tokens") or {})
+    return {"cost_usd": round(sums.usd, 6), "tokens": sums.tokens, "unknown_cost": sums.unknown_cost}
 
 
 def tokens_in(counts: Mapping[str, Any]) -> int:

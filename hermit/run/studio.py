@@ -16,7 +16,8 @@ from hermit import sandbox as sandboxes
 from hermit.adapter import files as adapter_files
 from hermit.agent.result import Failure
 from hermit.domain.sandbox import Enforce
-from hermit.handoff.freeze import freeze
+from hermit.handoff.carry import carry
+from hermit.handoff.collect import collect
 from hermit.handoff.redact import Found
 from hermit.handoff.remove import remove
 from hermit.roles import tool as tool_role
@@ -24,9 +25,10 @@ from hermit.run import adapter_check, handover, learner_tools, material, tools
 from hermit.run import bench as benches
 from hermit.run.adapter_check import Strict
 from hermit.run.bench import lend
-from hermit.run.evaluate import Evaluation, finished_rows
+from hermit.run.evaluate import Evaluation, rows_at
 from hermit.run.learner import Ask, Desk, Learner, Traits, laid
-from hermit.run.paths import write_atomically
+from hermit.run.paths import make_directory, write_atomically
+from hermit.run.report import kept_rows
 from hermit.run.served import Returned
 
 if TYPE_CHECKING:
@@ -35,14 +37,16 @@ if TYPE_CHECKING:
     from hermit.adapter.files import Files
     from hermit.config.tasks import Task
     from hermit.domain.record import Record
+    from hermit.handoff.collect import Collection
     from hermit.handoff.redact import Redactor
     from hermit.run.bench import Bench, Stop
     from hermit.run.capacity import Admission
     from hermit.run.evaluate import Progress
     from hermit.run.handover import Answer
-    from hermit.run.paths import RunPaths, StepPaths
+    from hermit.run.paths import RunPaths
     from hermit.run.place import InImage
     from hermit.run.served import Served
+    from hermit.run.train_paths import StepPaths
     from hermit.run.training import TrainPlan
     from hermit.sandbox import Place
 
@@ -88,11 +92,11 @@ class Studio:
         """The learner."""
         return Learner(
             config=self.plan.config,
-            method=self.plan.method,
+            method=self.plan.learner.method,
             desk=self.desk,
             place=self.bench.place,
             secrets=self.plan.rollouts.secrets,
-            models=self.plan.models,
+            models=self.plan.learner.models,
             redactor=self.redactor,
             hidden=self.plan.rollouts.hidden,
             keep=self._keep,
@@ -113,25 +117,24 @@ class Studio:
 
     def attempts(self, tasks: Sequence[Task], place: RunPaths, files: Files) -> list[dict[str, Any]]:
         """The rows of an attempt at each task with an adapter, in the order of the tasks; those made before are not repeated."""
+        make_directory(place.evaluation)
         with self._with_adapter(files, tasks, place) as bench:
             run = Evaluation.resumed(bench.plan, self.show)
             run.tell()
-            with contextlib.closing(finished_rows(bench, run.ahead(), self.admission)) as rows:
-                run.keep(rows, bench.stop)
+            if run.ahead():
+                with contextlib.closing(rows_at(bench, run.ahead(), self.admission)) as rows:
+                    run.keep(rows, bench.stop)
             run.conclude()
-        return run.rows()
+        return list(kept_rows(place.results))
 
     @contextlib.contextmanager
     def _with_adapter(self, files: Files, tasks: Sequence[Task], place: RunPaths) -> Iterator[Bench]:
         """The bench with a frozen adapter, which is gone afterwards."""
         directory = Path(tempfile.mkdtemp(prefix="adapter-", dir=self.bench.exchange))
         try:
-            source, frozen = directory / "written", directory / "adapter"
-            source.mkdir()
-            frozen.mkdir()
-            files.write(str(source))
-            adapter = freeze(str(source), into=str(frozen)).path
-            remove(str(source))
+            adapter = str(directory / "adapter")
+            os.mkdir(adapter)
+            files.write(adapter)
             lend(directory, self.bench.place)
             plan = replace(self.plan.rollouts, tasks=tuple(tasks), paths=place)
             yield replace(self.bench, plan=plan, adapter=adapter)
@@ -164,8 +167,18 @@ class Studio:
                 write_atomically(place.evaluation / name, data)
         return handover.answer_of(ask.phase, called)
 
+    def keep(self, place: StepPaths, answer: Answer) -> Answer:
+        """Keeps what a call left."""
+        return handover.keep(self.desk, place, answer, copy=self._copy, redactor=self.redactor)
+
+    def _copy(self, source: str, into: str) -> Collection:
+        """Copies what a learner left: inside a sandbox that sees nothing else, where one can be had."""
+        if not self.bench.place.confined:
+            return collect(source, ["."], into=into)
+        return carry(self.bench.place, source, into=into, keep=self._keep, cancel=self.bench.stop.descriptor)
+
     def _keep(self, record: Record) -> None:
-        self.bench.keep_record(record, name=self._place.selector if self._place else "learner", found=Found())
+        self.bench.keep_record(record, of=(self._place.selector if self._place else "learner", 0), found=Found())
 
     def _log(self, row: dict[str, Any]) -> None:
         """Leaves a line of a call of a tool."""
@@ -218,8 +231,7 @@ class Studio:
             yield learner_tools.declared(tool, place=self.bench.place, sandbox=sandbox, keep=self._keep)
 
     def _of_task(self) -> Iterator[Served]:
-        for name in self.plan.config.evolver_access.tools:
-            tool = tools.declared(name, key="evolver_access.tools")
+        for tool in self.plan.learner.tools:
             sandbox = tool_role.of_task(
                 self.plan.config,
                 tool,
@@ -252,7 +264,7 @@ def opened(
         written = bench.scratch / "template"
         written.mkdir()
         plan.template.files.write(str(written))
-        desk = laid(directory, plan.method, template=written)
+        desk = laid(directory, plan.learner.method, template=written)
         handover.put_task_info(desk, plan.config.task_info)
         handover.put_validation(desk, plan.validation)
         yield Studio(plan, bench, desk, admission, show)

@@ -10,34 +10,103 @@ version, the line in ``steps.jsonl``. A process that is killed at any moment goe
 
 from __future__ import annotations
 
+import os
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hermit.adapter import difference
+from hermit.adapter import files as adapter_files
+from hermit.adapter.files import Files
 from hermit.adapter.tree import ROOT, ROOT_WHEN, Tree
-from hermit.agent.result import Failure
-from hermit.errors import ConfigError, SandboxError
-from hermit.evolver.base import Progress
-from hermit.run import card, handover, material, steps
-from hermit.run.adapter_check import Strict, check_spec, settled
+from hermit.errors import ConfigError, ExitCode, SandboxError
+from hermit.evolver.base import Progress as Where
+from hermit.run import bench as benches
+from hermit.run import card, claim, handover, material, steps, studio
+from hermit.run.adapter_check import check_spec, settled
+from hermit.run.capacity import Admission, declared_mb
 from hermit.run.learner import Ask
 from hermit.run.paths import write_json
-from hermit.run.spending import Spending
+from hermit.run.spending import Spending, cost_of
+from hermit.run.train_paths import step_name
+from hermit.signals import GivenUp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from hermit.adapter.files import Files
     from hermit.run.adapter_check import Settled
+    from hermit.run.evaluate import Progress
     from hermit.run.handover import Answer
-    from hermit.run.paths import StepPaths
+    from hermit.run.place import InImage
     from hermit.run.schedule import Batch
     from hermit.run.studio import Studio
+    from hermit.run.train_paths import StepPaths
     from hermit.run.training import TrainPlan
+    from hermit.sandbox import Place
 
-# So many calls of the learner in a row that failed end the run: each step pays for its rollouts.
+# So many calls of the learner in a row that failed end the run: each step pays for its attempts.
 MOST_FAILURES = 3
+ANOTHER = "give the run another trainer.run_name"
+
+
+def train(
+    plan: TrainPlan,
+    place: Place | InImage,
+    *,
+    attempts: Callable[[Progress], None],
+    show: Callable[[dict[str, Any]], None],
+) -> dict[str, Any]:
+    """Makes every step that is ahead, and returns the summary.
+
+    Args:
+        plan: What to do.
+        place: Where sandboxes are started.
+        attempts: Is told after each attempt.
+        show: Is told after each step.
+
+    Raises:
+        ConfigError: The run's directory holds another run, or a finished one; another process works in it.
+        SandboxError: A sandbox of the learner or of a check failed, or every attempt of a step did.
+        HermitError: What was made cannot be kept.
+        Interrupted: The run was given up; every finished piece is kept.
+    """
+    paths = plan.paths
+    with (
+        claim.held(paths.root, plan.rollouts.paths.records),
+        benches.Stop() as stop,
+        GivenUp(stop.set, _leave) as given_up,
+    ):
+        refuse_finished(plan)
+        claim.match(paths.lock, plan.lock, made=paths.steps, start_over=ANOTHER)
+        admission = Admission(each_mb=declared_mb(plan.config), stop=stop.descriptor, tell=lambda _: None)
+        with studio.opened(plan, place, stop=stop, admission=admission, show=attempts) as room:
+            given_up.in_order = True
+            tree = Tree.opened(plan.tree, plan.template, scrub=room.scrub)
+            return Training(plan, room, tree, show).run()
+
+
+def _leave() -> None:
+    os._exit(ExitCode.INTERRUPTED)
+
+
+def refuse_finished(plan: TrainPlan) -> None:
+    """Refuses a run that has ended, and one that `trainer.resume_mode` does not let go on.
+
+    Raises:
+        ConfigError: It is one of these.
+    """
+    mode, begun = plan.config.trainer.resume_mode, plan.paths.steps.exists()
+    where = str(plan.paths.root)
+    if plan.paths.summary.exists():
+        raise ConfigError(
+            "this training run has ended", where=where, cure=f"{ANOTHER}, or evaluate it: --adapter final"
+        )
+    if mode == "never" and begun:
+        raise ConfigError(
+            "this training run has begun", where=where, cure=f"{ANOTHER}, or set trainer.resume_mode: auto"
+        )
+    if mode == "required" and not begun:
+        raise ConfigError("there is no training run to go on with", where=where, cure="set trainer.resume_mode: auto")
 
 
 @dataclass
@@ -61,114 +130,111 @@ class Training:
     tree: Tree
     show: Callable[[dict[str, Any]], None]
     commit: str = ""
-    files: Files = None  # type: ignore[assignment]  # `begin` sets it
+    files: Files = field(default_factory=Files)
     lines: list[dict[str, Any]] = field(default_factory=list)
     session: Any = None
     spending: Spending = field(default_factory=Spending)
 
     def run(self) -> dict[str, Any]:
-        """Begins or goes on, makes every step that is ahead, and ends the run; returns the summary."""
+        """Begins or goes on, makes every step that is ahead, and ends the run."""
         self.begin()
-        if self.ahead(0) and self.studio.bootstraps:
+        if self.ahead(0) and {"setup", "bootstrap"} & set(self.studio.phases):
             self.bootstrap()
         stopped = ""
         for batch in self.plan.batches:
-            if not self.ahead(batch.step):
-                continue
-            stopped = self.reason_to_stop()
-            if stopped:
-                break
-            self.step(batch)
+            if self.ahead(batch.step):
+                stopped = self.reason_to_stop()
+                if stopped:
+                    break
+                self.step(batch)
         return self.finalize(stopped)
 
     def begin(self) -> None:
         """Stands where the last finished step ended, or at the first version."""
         self.lines = steps.read(self.plan.paths.steps)
         for line in self.lines:
-            self.spend(line)
+            self.spending.add_step(line)
         if self.lines:
-            last = self.lines[-1]
-            self.commit = last["commit"]
-            answer = handover.kept(self.plan.paths.step(last["step"]))
-            self.session = answer.session if answer is not None else None
-            self.studio.restore(self.plan.paths.step(last["step"]))
+            last = self.plan.paths.step(self.lines[-1]["step"])
+            self.commit = self.lines[-1]["commit"]
+            self.session = self.handed_on(handover.kept(last))
+            handover.put_back(self.studio.desk, last)
         else:
             self.commit = self.first_version()
-        # A version that a step had made before it was finished is made again, and is the same.
+        # A version that was made of a step that was not finished is made once more, and is the same.
         self.tree.begin(self.plan.name, self.commit)
         self.files = self.tree.version(self.commit).files
 
     def first_version(self) -> str:
         """The template, or what ``start_from`` names; that has to keep the template's rules."""
-        root = self.tree.find(ROOT)
-        start = self.plan.start
+        root, start = self.tree.find(ROOT), self.plan.start
         if start is None or start.files == self.plan.template.files:
             return root
-        report = check_spec(start, self.plan.template, where=self.strict)
+        report = check_spec(start, self.plan.template, where=self.studio.strict)
         if not report.passed:
             told = "; ".join(f"{each.path}: {each.reason}" for check in report.failed for each in check.problems[:5])
-            raise ConfigError(
-                f"it breaks the template's rules: {told}", where="start_from", cure="correct it, or leave it out"
-            )
+            cure = "correct it, or leave it out"
+            raise ConfigError(f"it breaks the template's rules: {told}", where="start_from", cure=cure)
         self.tree.begin(self.plan.name, root)
-        said = "The version that start_from names"
-        return self.tree.commit(
-            start.files, run=self.plan.name, message=said, when=ROOT_WHEN, scrub=self.studio.scrub
-        ).commit
-
-    @property
-    def strict(self) -> Strict:
-        """Where the code of an adapter is run."""
-        return self.studio.strict
+        words = "The version that start_from names"
+        name, scrub = self.plan.name, self.studio.scrub
+        return self.tree.commit(start.files, run=name, message=words, when=ROOT_WHEN, scrub=scrub).commit
 
     def ahead(self, step: int) -> bool:
         """Whether a step has not been finished."""
         return all(line["step"] != step for line in self.lines)
 
+    def handed_on(self, answer: Answer | None) -> Any:
+        """What the next call is told of the last one, where ``evolver.resume`` lets the learner go on from it."""
+        return answer.session if answer is not None and self.plan.config.evolver.resume else None
+
     def reason_to_stop(self) -> str:
         """Why no other step is made; empty where one is."""
-        last = [line["learner"]["status"] for line in self.lines]
-        if last and last[-1] == "stop" and self.plan.config.trainer.allow_early_stop:
+        said = [line["learner"]["status"] for line in self.lines]
+        if said[-1:] == ["stop"] and self.plan.config.trainer.allow_early_stop:
             return "the learner ended the training"
-        if last and last[-1] == "out_of_budget":
+        if said[-1:] == ["out_of_budget"]:
             return "the learner's own budget is used up"
-        if last[-MOST_FAILURES:] == ["failed"] * MOST_FAILURES:
+        if said[-MOST_FAILURES:] == ["failed"] * MOST_FAILURES:
             return f"the learner failed {MOST_FAILURES} times in a row"
-        return self.spending.reached(self.plan.config.trainer.budget, running_s=0.0)
+        return self.spending.reached(self.plan.config.trainer.budget)
+
+    # Steps
 
     def bootstrap(self) -> None:
         """Lets the learner prepare itself, and change the adapter before the first attempt: step 0."""
-        began = time.monotonic()
-        place = self.plan.paths.step(0)
+        began, place = time.monotonic(), self.plan.paths.step(0)
         answer = handover.kept(place)
         if answer is None:
-            ready = self.studio.call(Ask("setup"), place, self) if "setup" in self.studio.phases else None
-            if ready is not None and ready.failure is not None:
+            self.studio.prepare(self.files, self.history())
+            ready = self.studio.call(Ask("setup"), place)
+            if ready.failure is not None:
                 raise SandboxError(f"the learner cannot be set up: {ready.error}", cause="setup")
-            answer = self.call(Ask("bootstrap", progress=Progress(epoch=1, step=0)), place)
+            answer = self.call(Ask("bootstrap", progress=Where(epoch=1, step=0)), place)
         self.advance(place, answer, head={"step": 0, "epoch": 0, "ends_epoch": False}, began=began)
 
     def step(self, batch: Batch) -> None:
         """One step: attempts, material, the learner's call, the next version."""
-        began = time.monotonic()
-        place = self.plan.paths.step(batch.step)
+        began, place = time.monotonic(), self.plan.paths.step(batch.step)
         rows = self.studio.attempts(batch.tasks, place, self.files)
-        shown = material.Step(batch.step, batch.epoch, self.commit, batch.tasks, rows)
-        summary = shown.summary()
-        if summary["mean_score"] is None:
-            raise SandboxError(f"no attempt of step {batch.step} has a score: {rows[0]['error']}", cause="step")
+        seen = material.Step(batch.step, batch.epoch, self.commit, batch.tasks, rows)
+        numbers = seen.summary()
+        if numbers["mean_score"] is None:
+            raise SandboxError(
+                f"no attempt of step {batch.step} has a score: {rows[0]['error']}", cause=rows[0]["cause"]
+            )
         answer = handover.kept(place)
         if answer is None:
-            material.write(self.plan.paths, shown, redactor=self.studio.redactor)
-            progress = Progress(epoch=batch.epoch, step=batch.step, is_epoch_end=batch.ends_epoch)
-            answer = self.call(Ask("step", progress=progress, session=self.session), place)
+            material.write(self.plan.paths, seen, redactor=self.studio.redactor)
+            where = Where(epoch=batch.epoch, step=batch.step, is_epoch_end=batch.ends_epoch)
+            answer = self.call(Ask("step", progress=where, session=self.session), place)
         head = {
             "step": batch.step,
             "epoch": batch.epoch,
             "ends_epoch": batch.ends_epoch,
             "tasks": [task.id for task in batch.tasks],
-            "mean_score": summary["mean_score"],
-            "statuses": summary["statuses"],
+            "mean_score": numbers["mean_score"],
+            "statuses": numbers["statuses"],
             "rollouts": cost_of(rows),
         }
         self.advance(place, answer, head=head, began=began)
@@ -176,64 +242,80 @@ class Training:
     def call(self, ask: Ask, place: StepPaths) -> Answer:
         """The learner's call, with what it left kept before anything is made of it."""
         self.studio.prepare(self.files, self.history())
-        answer = self.studio.call(ask, place, self)
-        return handover.keep(self.studio.desk, place, answer, redactor=self.studio.redactor)
+        return self.studio.keep(place, self.studio.call(ask, place))
 
     def advance(self, place: StepPaths, answer: Answer, *, head: dict[str, Any], began: float) -> None:
         """Makes the next version of what a call left, and finishes the step."""
         before, found = self.commit, self.checked(place, answer)
         if found is not None:
-            feedback = found.as_json()
+            feedback = {**found.as_json(), "not_copied": dict(answer.dropped)}
             write_json(place.check, feedback)
             if head["step"]:
                 material.add_check(self.plan.paths, head["step"], feedback)
-            self.take(found, answer, step=head["step"], place=place)
-        learner = {"status": answer.status, "error": answer.error, "usage": dict(answer.usage)}
-        learner |= {name: getattr(answer.result, name, "") for name in ("summary", "rationale")}
+            self.take(found.files, answer, step=head["step"], place=place)
+        said = {name: getattr(answer.result, name, "") for name in ("summary", "rationale")}
+        learner = {
+            "status": answer.status,
+            "error": answer.error,
+            "usage": dict(answer.usage),
+            "tools": dict(answer.meters),
+        }
         line = {
             **head,
             "adapter": before,
             "commit": self.commit,
             "changed": self.commit != before,
-            "outcome": found.outcome if found is not None else "not taken",
-            "learner": {**learner, "wall_s": answer.wall_s, "tools": answer.meters},
+            "outcome": "not taken" if found is None else found.outcome,
+            "learner": {**learner, **said, "wall_s": answer.wall_s},
             "wall_s": round(time.monotonic() - began, 3),
         }
-        self.checkpoint(line)
+        line["checkpoint"] = self.checkpoint(line)
+        last = self.lines[-1]["step"] if self.lines else None
         steps.add(self.plan.paths.steps, self.lines, line)
-        self.spend(line)
-        self.session = answer.session
-        if head["step"] and not self.ahead(head["step"] - 1):
-            handover.forget(self.plan.paths.step(head["step"] - 1))
-        card.write(self.plan, self.tree, self.lines)
+        self.spending.add_step(line)
+        self.session = self.handed_on(answer)
+        if last is not None:
+            handover.forget(self.plan.paths.step(last))
+        card.write(self.plan, self.tree, self.lines, commit=self.commit, redactor=self.studio.redactor)
         self.show(line)
 
     def checked(self, place: StepPaths, answer: Answer) -> Settled | None:
-        """What becomes of what a call left; ``None`` where it failed, and nothing is taken of it."""
+        """What becomes of what a call left; ``None`` where it failed or changed nothing, and nothing is taken of it."""
         if answer.status == "failed" or (answer.phase == "bootstrap" and answer.result is None):
             return None
-        reading = handover.adapter(place)
-        return settled(reading, self.plan.template, before=self.files, where=self.strict)
+        template = self.plan.template
+        reading = adapter_files.read(str(place.left("adapter")), structure=template.manifest.structure)
+        return settled(reading, template, before=self.files, where=self.studio.strict)
 
-    def take(self, found: Settled, answer: Answer, *, step: int, place: StepPaths) -> None:
+    def take(self, files: Files, answer: Answer, *, step: int, place: StepPaths) -> None:
         """Makes a version of the files, where they are others than before."""
-        if found.files == self.files:
+        if files == self.files:
             return
-        said = getattr(answer.result, "summary", "").strip() or "No summary"
+        said = str(getattr(answer.result, "summary", "")).strip() or "The learner says nothing of it"
         message = f"Step {step}: {said}\n\n{getattr(answer.result, 'rationale', '')}"
-        version = self.tree.commit(
-            found.files, run=self.plan.name, message=message, when=ROOT_WHEN + step + 1, scrub=self.studio.scrub
-        )
+        name, scrub = self.plan.name, self.studio.scrub
+        version = self.tree.commit(files, run=name, message=message, when=ROOT_WHEN + step + 1, scrub=scrub)
         place.change.write_text(difference.unified(self.files, version.files), encoding="utf-8")
         self.commit, self.files = version.commit, version.files
 
-    def checkpoint(self, line: dict[str, Any]) -> None:
-        """Tags the version, as often as ``trainer.save_freq`` says."""
+    def checkpoint(self, line: dict[str, Any]) -> str:
+        """Tags the version, as often as ``trainer.save_freq`` says, and returns the tag; empty where it is not time."""
         often = self.plan.config.trainer.save_freq
         by_step = often.steps is not None and line["step"] > 0 and line["step"] % often.steps == 0
         by_epoch = often.epochs is not None and line["ends_epoch"] and line["epoch"] % often.epochs == 0
-        if by_step or by_epoch:
-            line["checkpoint"] = self.tree.tag(self.plan.name, place_name(line["step"]), commit=self.commit)
+        if not (by_step or by_epoch):
+            return ""
+        return self.tree.tag(self.plan.name, step_name(line["step"]), commit=self.commit)
+
+    def history(self) -> Iterator[tuple[dict[str, Any], str]]:
+        """Each step so far, with what it changed."""
+        for line in self.lines:
+            told = {name: line.get(name) for name in ("step", "epoch", "adapter", "commit", "outcome", "mean_score")}
+            told |= {name: line["learner"][name] for name in ("summary", "rationale")}
+            change = self.plan.paths.step(line["step"]).change
+            yield told, change.read_text(encoding="utf-8") if line["changed"] else ""
+
+    # The end
 
     def finalize(self, stopped: str) -> dict[str, Any]:
         """Lets the learner end the run, tags the last version, and leaves the summary."""
@@ -245,21 +327,12 @@ class Training:
             found = self.checked(place, answer)
             if found is not None:
                 write_json(place.check, found.as_json())
-                self.take(found, answer, step=len(self.plan.batches) + 1, place=place)
-            self.spending.add(cost_usd=answer.usage.get("cost_usd"), tokens={"total": answer.usage.get("tokens", 0)})
+                self.take(found.files, answer, step=len(self.plan.batches) + 1, place=place)
+            self.spending.add_answer(answer.usage, answer.meters)
         self.tree.tag(self.plan.name, "final", commit=self.commit)
-        card.write(self.plan, self.tree, self.lines)
+        card.write(self.plan, self.tree, self.lines, commit=self.commit, redactor=self.studio.redactor)
+        found_keys = self.studio.learner.scrubbed()
         summary = steps.summary(self.plan, self.lines, commit=self.commit, stopped=stopped, spending=self.spending)
+        summary["scrubbed"] = found_keys.as_json()
         write_json(self.plan.paths.summary, self.studio.redactor.value(summary, where="summary.json"))
         return summary
-
-    def spend(self, line: dict[str, Any]) -> None:
-        """Counts what a step used."""
-        for part in (line.get("rollouts"), *line["learner"]["tools"].values()):
-            if part:
-                self.spending.usd += part["cost_usd"]
-                self.spending.unknown_cost += part["unknown_cost"]
-                self.spending.tokens += part.get("tokens", 0)
-        usage = line["learner"]["usage"]
-        self.spending.add(cost_usd=usage.get("cost_usd"), tokens={"total": usage.get("tokens", 0)})
-        self.spending.wall_s += line["wall_s"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hermit
@@ -14,25 +15,20 @@ from hermit.adapter import template as templates
 from hermit.adapter import tree as trees
 from hermit.config.tasks import load_tasks
 from hermit.errors import ConfigError
-from hermit.evolver import loader
 from hermit.handoff import freeze
 from hermit.handoff.redact import Redactor
-from hermit.roles import evolver as evolver_role
-from hermit.roles import models as model_roles
-from hermit.roles import secrets as run_secrets
+from hermit.run import learner_plan, versions
 from hermit.run import plan as plans
-from hermit.run.paths import TrainPaths
 from hermit.run.schedule import Batch, batches
+from hermit.run.train_paths import TrainPaths
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from hermit.adapter.files import Reading
     from hermit.adapter.template import Template
     from hermit.config.schema import RunConfig
     from hermit.config.tasks import Task
     from hermit.evolver.loader import Method
-    from hermit.roles.models import Model
+    from hermit.run.learner_plan import LearnerPlan
     from hermit.run.plan import EvalPlan
 
 # What a training run may be given more of, or less, and still be the same run.
@@ -47,8 +43,7 @@ class TrainPlan:
         rollouts: How attempts are made: as an evaluation makes them, but for the adapter and the tasks of a step.
         template: Whose rules hold.
         start: The first version, where it is another than the template; checked before anything else.
-        method: The learner's method.
-        models: The models that the learner calls.
+        learner: Who learns.
         tree: The directory of the tree.
         paths: Where the files of the run lie.
         batches: The steps.
@@ -59,9 +54,8 @@ class TrainPlan:
     rollouts: EvalPlan
     template: Template
     start: Reading | None
-    method: Method
-    models: tuple[Model, ...]
-    tree: Path
+    learner: LearnerPlan
+    tree: str
     paths: TrainPaths
     batches: tuple[Batch, ...]
     validation: tuple[Task, ...] = ()
@@ -93,36 +87,38 @@ def training(config: RunConfig, *, config_file: Path, inherited: str = "") -> Tr
         cure = f"name one of {', '.join(templates.shipped())}, or a directory with a / in it"
         raise ConfigError("a training run needs a template", where="template", cure=cure)
     template = templates.named(config.template)
-    method = loader.load(config)
-    method.refuse_unmet(config)
+    variables = environ.snapshot()
     rollouts = plans.evaluation(config, config_file=config_file, adapter="none", splits=("train",), inherited=inherited)
-    models = model_roles.of_learner(config, method.params, environ=environ.snapshot())
-    shown = evolver_role.declared(config, method=str(method.directory), template=template.source)
-    evolver_role.names(str(path) for path in config.evolver_access.environment)
-    run_secrets.refuse_declared(list(shown), rollouts.secrets, copied=frozenset({"template", "evolver.name"}))
-    task_set = load_tasks(config)
-    data = config.data
+    learner = learner_plan.planned(config, template=Path(template.source), secrets=rollouts.secrets, environ=variables)
+    paths = TrainPaths(rollouts.paths.root)
+    keys = tuple(dict.fromkeys((*rollouts.keys, *learner.keys)))
+    rollouts = replace(rollouts, keys=keys, beside=_beside(config), paths=paths.final)
+    data, name = config.data, rollouts.paths.root.name
+    trees.branch(name)
     steps = batches(
         rollouts.tasks,
         size=data.step_size,
         epochs=config.trainer.epochs,
         seed=data.shuffle_seed if data.shuffle else None,
     )
-    paths = TrainPaths(rollouts.paths.root)
-    trees.refuse_name(paths.root.name)
     start = _start(config)
     return TrainPlan(
         rollouts=rollouts,
         template=template,
         start=start,
-        method=method,
-        models=models,
-        tree=config.trainer.tree_dir or config.trainer.output_dir / "trees" / template.manifest.template.id,
+        learner=learner,
+        tree=versions.tree_directory(config),
         paths=paths,
         batches=tuple(steps),
-        validation=task_set.split("val") if method.validation_data else (),
-        lock=Redactor(rollouts.keys).value(_lock(rollouts, template, start, method)),
+        validation=load_tasks(config).split("val") if learner.method.validation_data else (),
+        lock=Redactor(rollouts.keys).value(_lock(rollouts, template, start, learner.method)),
     )
+
+
+def _beside(config: RunConfig) -> tuple[str, ...]:
+    """What the learner's sandboxes show of the machine beside the exchange directory and what agents are shown."""
+    tools = [name.rpartition(":")[0] for name in config.evolver_access.tools]
+    return tuple(dict.fromkeys([*map(str, config.evolver_access.environment), *tools]))
 
 
 def _start(config: RunConfig) -> Reading | None:

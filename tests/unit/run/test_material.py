@@ -8,7 +8,7 @@ import pytest
 from hermit.config.tasks import Task
 from hermit.handoff.redact import Key, Redactor
 from hermit.run import material
-from hermit.run.paths import TrainPaths
+from hermit.run.train_paths import TrainPaths
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,13 +57,13 @@ def test_an_attempt_that_a_sandbox_broke_has_no_score(paths: TrainPaths) -> None
 def test_the_agents_logs_come_along_and_the_judges_do_not(paths: TrainPaths) -> None:
     logs = paths.step(1).logs("a", 0)
     (logs / "agent-logs").mkdir(parents=True)
-    for name in ("agent.out", "judge.out", "judge.err", "collected.jsonl", "trajectory.json", "agent-logs/turn"):
+    for name in ("agent.out", "judge.out", "judge.err", "collected.jsonl", "messages.jsonl", "agent-logs/turn"):
         (logs / name).write_text(name)
     (logs / "agent-logs" / "leaves").symlink_to("/etc/passwd")
     material.write(paths, step(1, row("a", score=1.0)), redactor=Redactor(()))
     kept = paths.material / "step_0001" / "trajectories" / "a"
     found = {str(path.relative_to(kept)) for path in kept.rglob("*") if not path.is_dir()}
-    assert found == {"agent.out", "trajectory.json", "agent-logs/turn"}
+    assert found == {"agent.out", "messages.jsonl", "agent-logs/turn"}
 
 
 def test_no_key_is_in_what_a_learner_is_shown(paths: TrainPaths) -> None:

@@ -43,5 +43,5 @@ def test_costs_add_up_and_unknown_ones_are_counted() -> None:
     ],
 )
 def test_the_bound_that_is_reached_is_named(bounds: dict[str, Any], word: str) -> None:
-    spending = Spending(usd=2.0, tokens=100, wall_s=3000.0)
-    assert spending.reached(BudgetConfig(**bounds), running_s=600.0) == word
+    spending = Spending(usd=2.0, tokens=100, wall_s=3600.0)
+    assert spending.reached(BudgetConfig(**bounds)) == word
