@@ -6,17 +6,23 @@ learner may change and got wrong becomes what it was before. The version before 
 
 from __future__ import annotations
 
+import bisect
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hermit.adapter import manifest, names, spec
 from hermit.adapter.exports import exported
-from hermit.adapter.files import File, Files, Reading
+from hermit.adapter.files import UNDER_NO_RULE, File, Files, Reading
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from hermit.adapter.template import Template
 
 DROPPED, RESTORED, TAKEN_BACK = "dropped", "restored", "taken back"
+MOST_TOLD = 500
+ROUNDS = 5
 
 
 @dataclass(frozen=True)
@@ -39,9 +45,9 @@ class Repaired:
     """An adapter after its repair.
 
     Args:
-        files: The files; they pass the checks that run no code.
+        files: The files.
         repairs: What was repaired, in the order it was done.
-        more: How much more was dropped than is told one by one, by reason.
+        more: How much more was dropped than could be told one by one, by reason.
     """
 
     files: Files
@@ -49,9 +55,11 @@ class Repaired:
     more: tuple[tuple[str, int], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The repairs as they stand in ``check_feedback.json``."""
-        said = [{"path": each.path, "done": each.done, "reason": each.reason} for each in self.repairs]
-        return {"repairs": said, "more_dropped": dict(self.more)}
+        """The repairs as they stand in ``check_feedback.json``, the first of them one by one."""
+        told = self.repairs[:MOST_TOLD]
+        said = [{"path": each.path, "done": each.done, "reason": each.reason} for each in told]
+        more = Counter(dict(self.more)) + Counter(each.reason for each in self.repairs[MOST_TOLD:])
+        return {"repairs": said, "more_repairs": dict(sorted(more.items()))}
 
 
 def repaired(reading: Reading, template: Template, *, before: Files) -> Repaired:
@@ -65,19 +73,20 @@ def repaired(reading: Reading, template: Template, *, before: Files) -> Repaired
     structure = template.manifest.structure
     repairs = [Repair(each.path, DROPPED, each.reason) for each in reading.dropped]
     files, told = reading.files, {each.path for each in reading.dropped}
-    for path in files.paths:
-        if not structure.holds(path):
-            files = files.with_files({path: None})
-            repairs += [] if path in told else [Repair(path, DROPPED, "it is under no rule of the structure")]
+    outside = [path for path in files.paths if not structure.holds(path)]
+    repairs += [Repair(path, DROPPED, UNDER_NO_RULE) for path in outside if path not in told]
+    files = files.with_files(dict.fromkeys(outside))
     files = _with_manifest(files, template, repairs)
-    for problem in spec.changed_fixed(files, template):
-        ours = template.files.by_path.get(problem.path)
-        files = files.with_files({problem.path: ours})
-        repairs.append(Repair(problem.path, RESTORED if ours else DROPPED, problem.reason))
+    changed = {problem.path: problem.reason for problem in spec.changed_fixed(files, template)}
+    ours = {path: template.files.by_path.get(path) for path in changed}
+    repairs += [Repair(path, RESTORED if ours[path] else DROPPED, reason) for path, reason in changed.items()]
+    files = files.with_files(ours)
     files = _with_forms(files, template, before, repairs)
-    files = _without_clashes(files, template, before, repairs)
-    files = _with_exports(files, template, before, repairs)
-    files = _without_clashes(files, template, before, repairs)
+    for _ in range(ROUNDS):  # what goes for one reason may have been what another file needed
+        seen = files
+        files = _with_exports(_without_clashes(files, template, before, repairs), template, before, repairs)
+        if files == seen:
+            break
     return Repaired(files, tuple(repairs), reading.more)
 
 
@@ -101,9 +110,8 @@ def _with_manifest(files: Files, template: Template, repairs: list[Repair]) -> F
 
 def _with_forms(files: Files, template: Template, before: Files, repairs: list[Repair]) -> Files:
     """Every learnable file in its form: what is wrong in itself is taken back."""
-    for problem in spec.misshapen(files, template):
-        files = _taken_back(files, before, problem.path, repairs, reason=problem.reason)
-    return files
+    wrong = {problem.path: problem.reason for problem in spec.misshapen(files, template)}
+    return _taken_back(files, before, wrong, repairs)
 
 
 def _without_clashes(files: Files, template: Template, before: Files, repairs: list[Repair]) -> Files:
@@ -112,27 +120,27 @@ def _without_clashes(files: Files, template: Template, before: Files, repairs: l
     ranked = sorted(files.paths, key=lambda path: (not fixed(path), path not in before.by_path, path))
     clashes = [(path, f"some systems would take it for {other}") for path, other in names.collisions(ranked).items()]
     clashes += [(problem.path, problem.reason) for problem in spec.surplus(ranked, template)]
-    for path, reason in clashes:
-        if path in files.by_path:
-            files = files.with_files({path: None})
-            repairs.append(Repair(path, DROPPED, reason))
-    return files
+    wrong = dict(reversed(clashes))  # of two reasons the first
+    repairs += [Repair(path, DROPPED, reason) for path, reason in sorted(wrong.items())]
+    return files.with_files(dict.fromkeys(wrong))
 
 
 def _with_exports(files: Files, template: Template, before: Files, repairs: list[Repair]) -> Files:
     """Everything exported is there and readable: what is not becomes what it was."""
+    wrong: dict[str, str] = {}
+    known = sorted({*files.paths, *before.paths})
     for path, reason in exported(files, template.manifest.exports).problems:
-        below = {path, *(each for each in {*files.paths, *before.paths} if each.startswith(f"{path}/"))}
-        for each in sorted(below):
+        # The letter that comes after a slash ends what begins with the path and a slash.
+        start, end = (bisect.bisect_left(known, f"{path}{border}") for border in "/0")
+        for each in (path, *known[start:end]):
             if template.manifest.structure.rule(each) is not None:
-                files = _taken_back(files, before, each, repairs, reason=reason)
-    return files
+                wrong.setdefault(each, reason)
+    return _taken_back(files, before, wrong, repairs)
 
 
-def _taken_back(files: Files, before: Files, path: str, repairs: list[Repair], *, reason: str) -> Files:
-    """One file as it was before; dropped where it was not there."""
-    was = before.by_path.get(path)
-    if files.by_path.get(path) == was:
-        return files
-    repairs.append(Repair(path, TAKEN_BACK if was else DROPPED, reason))
-    return files.with_files({path: was})
+def _taken_back(files: Files, before: Files, wrong: Mapping[str, str], repairs: list[Repair]) -> Files:
+    """Some files as they were before; those that were not there are dropped."""
+    was = {path: before.by_path.get(path) for path in wrong}
+    changed = [path for path in wrong if files.by_path.get(path) != was[path]]
+    repairs += [Repair(path, TAKEN_BACK if was[path] else DROPPED, wrong[path]) for path in changed]
+    return files.with_files({path: was[path] for path in changed})

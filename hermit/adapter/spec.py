@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermit.adapter import formats, manifest
 from hermit.adapter.exports import exported
+from hermit.adapter.files import UNDER_NO_RULE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -116,7 +117,7 @@ def examined(reading: Reading, template: Template) -> Report:
     dropped = [Problem(each.path, each.reason) for each in reading.dropped]
     known = {each.path for each in reading.dropped}
     outside = [path for path in files.paths if not template.manifest.structure.holds(path) and path not in known]
-    dropped += [Problem(path, "it is under no rule of the structure") for path in outside]
+    dropped += [Problem(path, UNDER_NO_RULE) for path in outside]
     deploys = [Problem(path, reason) for path, reason in exported(files, template.manifest.exports).problems]
     return Report(
         (

@@ -76,7 +76,7 @@ class Settled:
 
     def as_json(self) -> dict[str, Any]:
         """The document of ``check_feedback.json``."""
-        said = {"outcome": self.outcome, **self.report.as_json(), "repairs": [], "more_dropped": {}}
+        said = {"outcome": self.outcome, **self.report.as_json(), "repairs": [], "more_repairs": {}}
         said |= self.repaired.as_json() if self.repaired else {}
         return {**said, "after_repair": self.after.as_json() if self.after else None}
 

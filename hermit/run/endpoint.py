@@ -40,9 +40,16 @@ if TYPE_CHECKING:
 
 MOST_ARGUMENT = 1024 * 1024
 MOST_RESULT = 4 * 1024 * 1024
+MOST_CALLS = 10_000  # in one call of the learner: each leaves a row
 CANCELLED = "cancelled"
-NOT_FOUND, BAD_REQUEST, FAILED, TIMED_OUT = 404, 400, 502, 504
-STATUS = {"argument": BAD_REQUEST, "path": BAD_REQUEST, "timeout": TIMED_OUT, "unknown": NOT_FOUND}
+NOT_FOUND, BAD_REQUEST, TOO_MANY, FAILED, TIMED_OUT = 404, 400, 429, 502, 504
+STATUS = {
+    "argument": BAD_REQUEST,
+    "path": BAD_REQUEST,
+    "timeout": TIMED_OUT,
+    "unknown": NOT_FOUND,
+    "too many": TOO_MANY,
+}
 
 
 class Endpoint:
@@ -150,6 +157,8 @@ class Endpoint:
         with self._lock:
             self._number += 1
             number = self._number
+        if number > MOST_CALLS:
+            return _failed(Failure("too many", f"one call of a learner calls {MOST_CALLS} tools at most"))
         known = name in self._tools and self._sandbox is not None
         value = self._call(name, request.body, number) if known else _unknown(name, self._tools)
         answer, size = self._sized(name, value)

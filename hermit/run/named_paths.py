@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from hermit.domain.sandbox import Sandbox
     from hermit.run.served import Served
 
+# What a tool of the trainer's works on is an adapter, or a few files; a learner may call sixteen at once.
+MOST = budget.Budget(entries=20_000, bytes=512 * budget.MIB, apparent_bytes=budget.GIB, depth=64)
+
 
 class Refused(Exception):
     """What a tool was given is refused, with what the learner is told.
@@ -66,7 +69,7 @@ def _host_path(tool: Served, path: str, sandbox: Sandbox, into: str) -> str:
     try:
         if rest == "." and _is_file(source):  # of evolver_access.environment
             source, rest = os.path.split(source)
-        copied = collect(source, [rest], into=into)
+        copied = collect(source, [rest], into=into, limits=MOST)
     except budget.TooMuch as error:
         raise Refused("path", f"{path!r:.200} is more than {tool.name} can be given: {error}") from None
     except untrusted.Refused as refused:

@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermit.adapter import template as templates
-from hermit.adapter.files import File
+from hermit.adapter.files import File, Reading
 from hermit.adapter.tree import ROOT_WHEN, Tree
+from hermit.domain.sandbox import Enforce
+from hermit.run.adapter_check import Strict, check_spec
+from tests.contract.places import placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 pytestmark = pytest.mark.bwrap
 
@@ -101,3 +105,20 @@ def test_a_tree_with_a_hook_in_it_is_refused_and_the_hook_does_not_run(made: Any
     said = made.machine.run(*words, env={"MODEL_API_KEY": "not-for-an-adapter-0123"})
     assert said.code == 2
     assert "no tree of Hermit's: it holds hooks" in said.err
+
+
+@pytest.mark.docker
+@pytest.mark.image
+def test_an_adapter_is_checked_in_the_image_as_on_this_machine(tmp_path: Path) -> None:
+    template = templates.named("skills-and-tools")
+    broken = template.files.with_files({"tools.py": File(b"def count(argument): pass\nraise ValueError(__file__)\n")})
+    said = {}
+    for backend in ("bubblewrap", "launcher"):
+        scratch = tmp_path / backend
+        scratch.mkdir()
+        with placed(backend, str(scratch)) as place:
+            where = Strict(place, Enforce.REQUIRED, str(scratch))
+            good, bad = (check_spec(Reading(files), template, where=where) for files in (template.files, broken))
+        said[backend] = [good.passed, *(problem.reason.partition("/")[0] for problem in bad.failed[0].problems)]
+        assert list(scratch.glob("check-*")) == []
+    assert said["launcher"] == said["bubblewrap"] == [True, "it does not run: exception: ValueError: "]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import socket
-import subprocess
 import threading
 import urllib.error
 import urllib.request
@@ -13,6 +13,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from testcontainers.core.config import testcontainers_config
+from testcontainers.core.container import DockerContainer
+from testcontainers.core.image import DockerImage
 
 from hermit.errors import PlaceError
 from hermit.oci import engine as engines
@@ -24,11 +27,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = [pytest.mark.docker, pytest.mark.registry, pytest.mark.serial]
+pytestmark = [pytest.mark.docker, pytest.mark.image, pytest.mark.registry, pytest.mark.serial]
 CONFIG = """version: 0.1
 log: {{level: error, accesslog: {{disabled: true}}}}
-storage: {{filesystem: {{rootdirectory: {root}}}, cache: {{blobdescriptor: inmemory}}}}
+storage: {{filesystem: {{rootdirectory: /tmp/registry}}, cache: {{blobdescriptor: inmemory}}}}
 http: {{addr: "127.0.0.1:{port}"}}
+"""
+# Debian's registry on ours: there is no other image here, and no registry to get one from.
+DOCKERFILE = """FROM hermit
+COPY docker-registry /usr/local/bin/docker-registry
+COPY config.yml /config.yml
+ENTRYPOINT ["docker-registry"]
+CMD ["serve", "/config.yml"]
 """
 BLOB_BYTES = 4_000_000
 
@@ -42,22 +52,29 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """The port of a registry of Debian's on loopback."""
-    root, port, program = tmp_path_factory.mktemp("registry"), free_port(), registry_program()
+    """The port of a registry of Debian's on loopback, in a container."""
+    testcontainers_config.ryuk_disabled = (
+        True  # its image would have to be fetched; what is left behind, the session tells
+    )
+    context, port, program = tmp_path_factory.mktemp("registry"), free_port(), registry_program()
     assert program is not None
-    (root / "config.yml").write_text(CONFIG.format(root=root / "data", port=port), encoding="utf-8")
-    with subprocess.Popen([program, "serve", str(root / "config.yml")], stderr=subprocess.PIPE) as running:
-        try:
-            wait_for(port, running)
-            yield port
-        finally:
-            running.kill()
+    shutil.copy(program, context / "docker-registry")
+    (context / "config.yml").write_text(CONFIG.format(port=port), encoding="utf-8")
+    (context / "Dockerfile").write_text(DOCKERFILE, encoding="utf-8")
+    # On the machine's own network: the engine may make none, and the engine itself has to reach it.
+    with (
+        DockerImage(str(context), tag=f"hermit-test-registry-{secrets.token_hex(4)}", clean_up=True) as image,
+        DockerContainer(str(image), network_mode="host") as running,
+    ):
+        wait_for(port, running)
+        yield port
 
 
-def wait_for(port: int, running: subprocess.Popen[bytes]) -> None:
+def wait_for(port: int, running: DockerContainer) -> None:
     """Waits until the registry answers."""
     for _ in range(600):
-        assert running.poll() is None, running.stderr.read() if running.stderr else ""
+        running.get_wrapped_container().reload()
+        assert running.get_wrapped_container().status == "running", running.get_logs()
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/v2/", timeout=60):
                 return

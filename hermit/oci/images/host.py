@@ -22,11 +22,13 @@ from hermit.oci.images.site import Part, part, script, step
 from hermit.proc import capture
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from hermit.oci.images.site import Site
 
 DEBIAN_LOCK = "base/debian.lock"
+# In the root filesystem: each package with the digest that its archive had.
+DIGESTS = "/usr/share/hermit/debian.sha256"
 ASKED_S = 20.0
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 PROXIES = ("http_proxy", "https_proxy", "no_proxy")
@@ -174,18 +176,41 @@ def debian_versions(made: Layer) -> dict[str, str]:
     return {one.name: one.version for one in packages_of(status)}
 
 
+def debian_digests(made: Layer) -> dict[str, dict[str, str]]:
+    """The digests that the archives of its packages had, by architecture; empty where it was completed from an image."""
+    with tarfile.open(made.file) as archive:
+        if DIGESTS.lstrip("/") not in archive.getnames():
+            return {}
+        return {
+            name: hashes for name, (_, hashes) in listed(regular(archive, DIGESTS.lstrip("/")).read().decode()).items()
+        }
+
+
+def listed(text: str) -> dict[str, tuple[str, dict[str, str]]]:
+    """The version and the digests of each package of such a list; its lines are ``name version architecture=digest``."""
+    lines = (line.split() for line in text.splitlines() if line and not line.startswith("#"))
+    return {name: (version, dict(hashed.split("=", 1) for hashed in hashes)) for name, version, *hashes in lines}
+
+
 def compare_with_lock(site: Site, made: Layer, *, refuse: bool) -> None:
-    """Says which of Debian's packages are of other versions than the lock names.
+    """Refuses a package whose content is not that of its version, and says which are of other versions than the lock's.
 
     A mirror keeps the latest version of a suite alone, so a lock cannot bring an old one back; it makes the difference
     known.
 
     Raises:
-        PlaceError: There are some, and ``refuse``.
+        PlaceError: A package of the lock's version has another digest; or there are other versions, and ``refuse``.
     """
-    lock = (site.checkout.images / DEBIAN_LOCK).read_text(encoding="utf-8")
-    named = dict(line.split() for line in lock.splitlines() if line and not line.startswith("#"))
-    found = debian_versions(made)
+    lock = listed((site.checkout.images / DEBIAN_LOCK).read_text(encoding="utf-8"))
+    found, digests = debian_versions(made), debian_digests(made)
+    same = (name for name, (version, _) in lock.items() if found.get(name) == version)
+    changed = sorted(name for name in same if digests and _other(lock[name][1], digests.get(name, {})))
+    if changed:
+        what = f"the mirror has other archives than {DEBIAN_LOCK} of the same versions: {', '.join(changed[:SHOWN])}"
+        raise PlaceError(
+            what, where=f"images/{DEBIAN_LOCK}", cure="use another mirror: this one is not what was tested"
+        )
+    named = {name: version for name, (version, _) in lock.items()}
     other = sorted(name for name in named.keys() | found.keys() if named.get(name) != found.get(name))
     if not other:
         return
@@ -197,3 +222,8 @@ def compare_with_lock(site: Site, made: Layer, *, refuse: bool) -> None:
         cure = "hermit image lock  takes them in, or build without --locked"
         raise PlaceError(words, where=f"images/{DEBIAN_LOCK}", cure=cure)
     site.say(f"{words}; `hermit image lock` takes them in")
+
+
+def _other(known: Mapping[str, str], found: Mapping[str, str]) -> bool:
+    """Whether the digest of an archive is another one than is known, or is missing where one is known."""
+    return bool(known) and (not found or any(known.get(one, hashed) != hashed for one, hashed in found.items()))

@@ -7,6 +7,7 @@ import re
 import shutil
 import tempfile
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +16,11 @@ from hermit.oci.images import build, checkout
 from hermit.oci.images.checkout import locked, normal
 from hermit.oci.images.contents import DPKG
 from hermit.oci.images.contents import debian as packages_of
-from hermit.oci.images.host import DEBIAN_LOCK, pip_platform
+from hermit.oci.images.host import DEBIAN_LOCK, DIGESTS, listed, pip_platform
 from hermit.oci.images.site import step
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from hermit.oci.images.site import Site
 
@@ -35,8 +36,8 @@ HEADS = {
         "# follows from requirements.in. `hermit image lock` rewrites it.",
     ),
     DEBIAN_LOCK: (
-        "# The packages of Debian in the images, with their versions: a build says where its mirror has others.",
-        "# `hermit image lock` rewrites it.",
+        "# The packages of Debian in the images, with their versions and the SHA-256 of their archives by architecture: a build",
+        "# refuses another archive of a version, and says where its mirror has other versions. `hermit image lock` rewrites it.",
     ),
 }
 
@@ -68,8 +69,10 @@ def lock(site: Site, *, upgrade: bool = False, base: str = "") -> list[str]:
     texts = {
         BASE: pinned(below, head=HEADS[BASE]),
         JUDGE: pinned({name: one for name, one in above.items() if name not in below}, head=HEADS[JUDGE]),
-        DEBIAN_LOCK: "\n".join(
-            [*HEADS[DEBIAN_LOCK], *(f"{one.name} {one.version}" for one in sorted(packages_of(status))), ""]
+        DEBIAN_LOCK: debian(
+            {one.name: one.version for one in packages_of(status)},
+            found=listed((site.store.file(wanted.names["rootfs"], DIGESTS) or b"").decode()),
+            before=listed(_text(site, DEBIAN_LOCK)),
         ),
     }
     changed = [file for file, text in texts.items() if _text(site, file) != text]
@@ -85,6 +88,21 @@ def pinned(packages: Hashes, *, head: Sequence[str]) -> str:
         lines.append(f"{name}=={version} \\")
         lines += [f"    --hash=sha256:{one} \\" for one in sorted(hashes)[:-1]]
         lines.append(f"    --hash=sha256:{max(hashes)}")
+    return "\n".join([*lines, ""])
+
+
+Listed = Mapping[str, tuple[str, Mapping[str, str]]]
+
+
+def debian(versions: Mapping[str, str], *, found: Listed, before: Listed) -> str:
+    """The list of Debian's packages: of another architecture's digests, those of the same version are kept."""
+    lines = [*HEADS[DEBIAN_LOCK]]
+    for name, version in sorted(versions.items()):
+        hashes: dict[str, str] = {}
+        for lists in (before, found):
+            listed_version, known = lists.get(name, ("", {}))
+            hashes.update(known if listed_version == version else {})
+        lines.append(" ".join([name, version, *(f"{one}={hashes[one]}" for one in sorted(hashes))]))
     return "\n".join([*lines, ""])
 
 

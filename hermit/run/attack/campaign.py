@@ -230,7 +230,8 @@ def _witness(bench: Bench, task: Task, *, learn: bool) -> Iterator[tuple[dict[st
         output = honest.act(honest.task_sandbox())
         left = hints.left_in(str(workspace.work))
         words = f"the agent failed ({output.cause}: {output.error})" if isinstance(output, Failure) else "the agent"
-        yield left, f"{words} left {', '.join(left) or 'no file'}"
+        said = f"{words} left {', '.join(left) or 'no file'}"
+        yield left, bench.redactor.text(said, cut=True)
 
 
 def _at_task(

@@ -25,6 +25,16 @@ done <"$work/apt.conf"
 source=
 [ -s "$work/sources.list" ] && source=$work/sources.list
 
+# Each package with its version, its architecture and the digest that its archive had: apt takes no other file for it.
+listed=/usr/share/hermit/debian.sha256
+cat >"$work/list.sh" <<'END'
+set -eu
+mkdir -p "$(dirname "$1")"
+dpkg-query --show --showformat '${Package}=${Version}\n' | xargs apt-cache show --no-all-versions |
+    awk '$1 == "Package:" { name = $2 } $1 == "Version:" { version = $2 } $1 == "Architecture:" { arch = $2 }
+        $1 == "SHA256:" { print name, version, arch "=" $2 }' | LC_ALL=C sort -u >"$1"
+END
+
 # mmdebstrap writes the options above and the sources into the tree; the last hook takes them out again. Manuals and
 # translations are of no use to a program.
 mmdebstrap --quiet --variant=minbase --include="$packages" "$@" \
@@ -32,6 +42,8 @@ mmdebstrap --quiet --variant=minbase --include="$packages" "$@" \
     --dpkgopt='path-exclude=/usr/share/locale/*' \
     --dpkgopt='path-exclude=/usr/share/doc/*' \
     --dpkgopt='path-include=/usr/share/doc/*/copyright' \
+    --customize-hook="upload '$work/list.sh' /list.sh" \
+    --customize-hook="chroot \"\$1\" sh /list.sh $listed; rm \"\$1\"/list.sh" \
     --customize-hook='rm -f "$1"/etc/apt/apt.conf.d/99mmdebstrap "$1"/etc/resolv.conf "$1"/etc/hostname' \
     --customize-hook='rm -rf "$1"/etc/apt/sources.list "$1"/etc/apt/sources.list.d/*' \
     "$suite" "$output.partial.tar" $source

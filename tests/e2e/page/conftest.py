@@ -10,9 +10,11 @@ import base64
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,10 +28,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PATIENCE_S = 120
-# Puts the two pipes where the browser looks for them, and becomes the browser.
-BECOME = (
-    "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); os.execvp(sys.argv[3], sys.argv[3:])"
-)
+# Puts the two pipes where the browser looks for them, out of each other's way first, and becomes the browser.
+BECOME = """
+import fcntl, os, sys
+pipes = [fcntl.fcntl(int(number), fcntl.F_DUPFD_CLOEXEC, 10) for number in sys.argv[1:3]]
+os.dup2(pipes[0], 3)
+os.dup2(pipes[1], 4)
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
 OPTIONS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-default-browser-check"),
@@ -102,15 +108,26 @@ class Browser:
 
 
 @pytest.fixture
-def browser(tmp_path: Path, chromium: str) -> Iterator[Browser]:
-    (tmp_path / "profile").mkdir()
+def home() -> Iterator[str]:
+    """Where a browser keeps what it keeps: a socket too, whose path may have no more than 107 bytes."""
+    made = tempfile.mkdtemp(prefix="hermit-browser-", dir="/tmp")
+    yield made
+    for _ in range(20):  # its last processes may still write
+        shutil.rmtree(made, ignore_errors=True)
+        if not os.path.exists(made):
+            break
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def browser(home: str, chromium: str) -> Iterator[Browser]:
     to_browser, writes = os.pipe()
     reads, from_browser = os.pipe()
-    argv = [chromium, *OPTIONS, f"--user-data-dir={tmp_path}/profile", "about:blank"]
+    argv = [chromium, *OPTIONS, f"--user-data-dir={home}/profile", "about:blank"]
     process = subprocess.Popen(
         [sys.executable, "-c", BECOME, str(to_browser), str(from_browser), *argv],
         pass_fds=(to_browser, from_browser),
-        env={**os.environ, "TMPDIR": str(tmp_path), "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)},
+        env={**os.environ, "TMPDIR": home, "HOME": home, "XDG_RUNTIME_DIR": home},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -9,6 +9,7 @@ import pytest
 from hermit.adapter import files as adapter_files
 from hermit.adapter import template as templates
 from hermit.adapter.files import File, Files
+from hermit.adapter.tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -69,3 +70,9 @@ def directory(tmp_path: Path) -> Path:
     root.mkdir()
     of(SMALL).write(str(root))
     return root
+
+
+@pytest.fixture
+def made(small: Any, tmp_path: Path) -> Tree:
+    """A tree of the small template."""
+    return Tree.opened(str(tmp_path / "trees" / "small"), small, scrub=lambda data, _: data)

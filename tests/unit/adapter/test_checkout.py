@@ -16,12 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.fixture
-def made(small: Any, tmp_path: Path) -> Tree:
-    """A tree of the small template."""
-    return Tree.opened(str(tmp_path / "trees" / "small"), small, scrub=lambda data, _: data)
-
-
 def version(made: Tree, files: Any, step: int = 1) -> Any:
     """The next version of the run."""
     return made.commit(files, run="one", message="x", when=ROOT_WHEN + step, scrub=lambda data, _: data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermit.adapter import formats
@@ -52,6 +52,7 @@ def test_what_is_in_form_passes(data: bytes, form: Format) -> None:
 
 
 @given(st.binary(max_size=200))
+@settings(deadline=None)
 def test_any_bytes_are_in_form_or_not(data: bytes) -> None:
     for form in (Format(), Format(text=True), HEADED, Format(frontmatter=())):
         formats.unfit(data, form)
@@ -59,6 +60,7 @@ def test_any_bytes_are_in_form_or_not(data: bytes) -> None:
 
 
 @given(st.text(alphabet="-\n abc", max_size=60))
+@settings(deadline=None)
 def test_a_page_loses_nothing_of_its_text(text: str) -> None:
     assert text.endswith(formats.page(text).body)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import fnmatch
-import time
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from hermit.adapter import globs
 from hermit.adapter.globs import Glob
 
 NAME = st.text(alphabet="abAB.é-", min_size=1, max_size=4).filter(
@@ -79,6 +79,7 @@ def test_what_is_no_pattern_is_refused(pattern: str) -> None:
 
 
 @given(PATTERN, PATH)
+@settings(deadline=None)
 def test_a_pattern_fits_as_it_does_elsewhere_save_for_leading_dots(pattern: str, path: str) -> None:
     found = glob(pattern)
     if found.matches(path):
@@ -100,6 +101,7 @@ def _aligned(parts: list[str], names: list[str]) -> list[bool]:
 
 
 @given(PATTERN, PATH)
+@settings(deadline=None)
 def test_every_directory_above_a_file_that_fits_is_reached(pattern: str, path: str) -> None:
     found = glob(pattern)
     if found.matches(path):
@@ -115,9 +117,10 @@ def test_a_directory_that_no_file_can_fit_below_is_not_reached() -> None:
     assert not Glob("**/a").reaches(".x")
 
 
-def test_no_name_makes_a_pattern_slow() -> None:
-    """A name of a learner's against the worst pattern that is one: in the time of a glance, not of an age."""
-    worst = Glob("**/*a*a*/**/x")
-    began = time.process_time()
-    assert not worst.matches("/".join(["a" * 120] * 16))
-    assert time.process_time() - began < 30
+def test_no_path_makes_a_pattern_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path of a learner's against the worst pattern that is one: how often a name is looked at, not for how long."""
+    looked = []
+    fits = globs._fits
+    monkeypatch.setattr(globs, "_fits", lambda *words, **more: looked.append(1) or fits(*words, **more))
+    assert not Glob("**/*a*a*/**/x").matches("/".join(["a" * 120] * 16))
+    assert len(looked) < 10_000

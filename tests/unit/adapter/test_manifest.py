@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermit.adapter import manifest
@@ -91,6 +91,7 @@ def test_what_must_be_there_is_missed() -> None:
 
 
 @given(st.binary(max_size=300))
+@settings(deadline=None)
 def test_no_bytes_are_more_than_wrong(data: bytes) -> None:
     problems(data)
     problems(GOOD + data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermit.adapter import names
@@ -57,6 +57,7 @@ def test_a_path_that_leads_elsewhere_is_none(path: str) -> None:
 
 
 @given(st.text(max_size=40))
+@settings(deadline=None)
 def test_whatever_passes_is_one_name_of_ordinary_letters(name: str) -> None:
     if names.wrong_name(name):
         return
@@ -73,6 +74,7 @@ def test_whatever_passes_is_one_name_of_ordinary_letters(name: str) -> None:
     st.text(alphabet="aAbBéÉeßsS\u0301/", min_size=1, max_size=8),
     st.text(alphabet="aAéÉeßsS\u0301/", min_size=1, max_size=8),
 )
+@settings(deadline=None)
 def test_two_paths_that_fold_into_one_are_never_both_kept(one: str, other: str) -> None:
     kept = [path for path in (one, other) if path not in names.collisions([one, other])]
     spelled: dict[str, str] = {}

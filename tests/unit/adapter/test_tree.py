@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hermit.adapter import git, names, objects, template, tree
+from hermit.adapter import names, objects, template, tree
 from hermit.adapter.files import File, Files
 from hermit.adapter.objects import Commit
 from hermit.adapter.tree import ROOT_WHEN, Tree
 from hermit.errors import ConfigError, HermitError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 def keep(data: bytes, _path: str) -> bytes:
     """No key is known."""
     return data
-
-
-@pytest.fixture
-def made(small: Any, tmp_path: Path) -> Tree:
-    """A tree of the small template."""
-    return Tree.opened(str(tmp_path / "trees" / "small"), small, scrub=keep)
 
 
 def plain(made: Tree, *words: str) -> str:
@@ -197,111 +183,6 @@ def test_the_tree_of_another_template_is_refused(small: Any, made: Tree) -> None
         Tree.opened(made.directory, template.named("prompt-only"), scrub=keep)
 
 
-EVIL = "touch {marker}"
-
-
-def hook(made: Tree, marker: Path) -> None:
-    hooks = Path(made.directory, "hooks")
-    hooks.mkdir()
-    for name in ("post-commit", "reference-transaction", "post-index-change", "post-checkout"):
-        (hooks / name).write_text(f"#!/bin/sh\ntouch {marker}\n")
-        (hooks / name).chmod(0o755)
-
-
-def setting(text: str) -> Callable[[Tree, Path], None]:
-    def plant(made: Tree, marker: Path) -> None:
-        with Path(made.directory, "config").open("a") as file:
-            file.write(text.format(marker=marker))
-
-    return plant
-
-
-def beside(name: str, text: str) -> Callable[[Tree, Path], None]:
-    def plant(made: Tree, marker: Path) -> None:
-        path = Path(made.directory, name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text.format(marker=marker))
-
-    return plant
-
-
-def linked(name: str) -> Callable[[Tree, Path], None]:
-    def plant(made: Tree, marker: Path) -> None:
-        path, elsewhere = Path(made.directory, name), marker.with_name("elsewhere")
-        if path.is_dir():
-            path.rename(elsewhere)
-        else:
-            elsewhere.mkdir()
-        path.symlink_to(elsewhere)
-
-    return plant
-
-
-PLANTED = {
-    "references elsewhere": linked("refs"),
-    "tags elsewhere": linked("refs/tags"),
-    "the tags of a run elsewhere": linked("refs/tags/one"),
-    "objects elsewhere": linked("objects"),
-    "a part of the objects elsewhere": linked("objects/aa"),
-    "a work tree elsewhere": linked("worktrees"),
-    "hooks": hook,
-    "fsmonitor": setting('[core]\n\tfsmonitor = "touch {marker}"\n'),
-    "include": setting("[include]\n\tpath = {marker}.inc\n"),
-    "filter": setting('[filter "evil"]\n\tclean = "touch {marker}"\n\tprocess = "touch {marker}"\n'),
-    "alias": setting('[alias]\n\tfast-import = "!touch {marker}"\n'),
-    "alternate command": setting('[core]\n\talternateRefsCommand = "touch {marker}"\n'),
-    "a remote that promises": setting(
-        '[extensions]\n\tpartialClone = o\n[remote "o"]\n\turl = ext::touch {marker}\n\tpromisor = true\n'
-    ),
-    "worktree settings": beside("config.worktree", "[core]\n\tfsmonitor = touch {marker}\n"),
-    "alternates": beside("objects/info/alternates", "/etc\n"),
-    "grafts": beside("info/grafts", ""),
-    "attributes": beside("info/attributes", "* filter=evil\n"),
-    "shallow": beside("shallow", ""),
-    "commondir": beside("commondir", "{marker}.d\n"),
-    "modules": beside("modules/a/config", ""),
-}
-
-
-@pytest.mark.parametrize("planted", PLANTED)
-def test_a_tree_that_somebody_has_changed_is_refused_and_nothing_of_it_runs(
-    small: Any, made: Tree, tmp_path: Path, planted: str
-) -> None:
-    marker = tmp_path / "ran"
-    PLANTED[planted](made, marker)
-    with pytest.raises(ConfigError, match="no tree of Hermit's"):
-        Tree.opened(made.directory, small, scrub=keep)
-    with pytest.raises(ConfigError, match="no tree of Hermit's"):
-        Tree(made.directory)
-    assert not marker.exists()
-
-
-def test_the_settings_of_the_machine_and_of_its_user_count_for_nothing(
-    small: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    marker, home = tmp_path / "ran", tmp_path / "home"
-    home.mkdir()
-    hooks = home / "hooks"
-    hooks.mkdir()
-    (hooks / "reference-transaction").write_text(f"#!/bin/sh\ntouch {marker}\n")
-    (hooks / "reference-transaction").chmod(0o755)
-    (home / ".gitconfig").write_text(
-        f"[core]\n\thooksPath = {hooks}\n\tfsmonitor = touch {marker}\n[init]\n\ttemplateDir = {home}\n"
-    )
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
-    monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.hooksPath")
-    monkeypatch.setenv("GIT_CONFIG_VALUE_0", str(hooks))
-    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other"))
-    monkeypatch.setenv("GIT_OBJECT_DIRECTORY", str(tmp_path / "objects"))
-    monkeypatch.setenv("GIT_TRACE", str(tmp_path / "trace"))
-    made = Tree.opened(str(tmp_path / "trees" / "t"), small, scrub=keep)
-    version = commit(made, small.files.with_files({"ADAPTER.md": File(b"1")}))
-    assert made.version(version.commit) == version
-    assert not marker.exists()
-    assert {path.name for path in tmp_path.iterdir()} == {"home", "trees"}
-
-
 def foreign_commit(made: Tree, tree_line: str) -> str:
     """A commit made past Hermit, whose directory is given as a line for mktree."""
 
@@ -348,78 +229,12 @@ def test_a_damaged_object_is_told(made: Tree, small: Any) -> None:
         made.version(version.commit)
 
 
-def test_a_command_that_outlives_a_killed_process_holds_the_tree_until_it_ends(
-    small: Any, made: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Such a one could still move a branch that the next process has looked at."""
-    (tmp_path / "bin").mkdir()
-    program = tmp_path / "bin" / "git"
-    seen = tmp_path / "seen"
-    program.write_text(
-        f'#!/bin/sh\ncase "$*" in *fast-import*) ls -l /proc/$$/fd >> {seen};; esac\nexec {shutil.which("git")} "$@"\n'
-    )
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    commit(made, small.files.with_files({"ADAPTER.md": File(b"1")}))
-    assert f"{made.directory}/hermit.lock" in seen.read_text()
-    Tree.opened(str(tmp_path / "more" / "other"), small, scrub=keep)
-    assert f"-> {tmp_path}/more\n" in seen.read_text()
-
-
-def test_a_tree_that_was_half_made_is_made_whole(small: Any, tmp_path: Path) -> None:
-    half = tmp_path / ".small.new"
-    half.mkdir()
-    (half / "config.lock").write_text("")
-    (half / "HEAD").write_text("")
-    os.utime(half / "config.lock", (1, 1))
-    made = Tree.opened(str(tmp_path / "small"), small, scrub=keep)
-    assert made.tags() == {"root": tree.root_commit(small).id}
-    assert [path.name for path in tmp_path.iterdir()] == ["small"]
-
-
 def test_something_else_is_never_made_a_tree(small: Any, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("x")
     with pytest.raises(ConfigError, match="something else than a tree"):
         Tree.opened(str(tmp_path / "mine"), small, scrub=keep)
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "x"
-
-
-KILLED = """
-import sys
-from hermit.adapter import template
-from hermit.adapter.files import File
-from hermit.adapter.tree import Tree
-small = template.named("prompt-only")
-keep = lambda data, path: data
-tree = Tree.opened(sys.argv[1], small, scrub=keep)
-print("ready", flush=True)
-for step in range(1000):
-    tree.commit(small.files.with_files({"ADAPTER.md": File(b"%d" % step)}), run="one", message="x", when=step, scrub=keep)
-"""
-
-
-@pytest.mark.parametrize("after_s", [0.0, 0.03, 0.11, 0.4])
-def test_a_process_that_was_killed_leaves_a_tree_that_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after_s: float
-) -> None:
-    monkeypatch.setattr(git, "STALE_S", 0.0)
-    where = str(tmp_path / "t")
-    with subprocess.Popen(
-        [sys.executable, "-c", KILLED, where], stdout=subprocess.PIPE, start_new_session=True
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(after_s)
-        os.killpg(process.pid, signal.SIGKILL)
-    small = template.named("prompt-only")
-    made = Tree.opened(where, small, scrub=keep)
-    tip = made.tip("one")
-    steps = len(made.history(tip)) - 1 if tip else 0
-    if tip and steps:
-        assert made.version(tip).files.get("ADAPTER.md") == b"%d" % (steps - 1)
-    assert commit(made, small.files, step=5000).commit == made.tip("one")
-    plain(made, "fsck", "--full")
 
 
 def test_a_directory_that_git_would_not_write_is_not_read(made: Tree, tmp_path: Path) -> None:

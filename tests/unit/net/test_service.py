@@ -83,14 +83,14 @@ def test_what_is_no_request_is_refused_and_the_next_is_answered(port: int, data:
 
 
 def test_one_that_never_ends_is_given_up(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(service, "PATIENCE_S", 1.0)
     assert said(port, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{", end=False)[0] == 408
 
 
 def test_connections_that_say_nothing_keep_nobody_else_from_an_answer_for_ever(
     port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(service, "PATIENCE_S", 2.0)
     idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(service.MOST_CONNECTIONS * 2)]
     assert said(port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")[0] == 200
     for sock in idle:

@@ -204,7 +204,7 @@ def test_what_passes_is_kept_as_it_is(settle: Callable[..., Any]) -> None:
         "passed": True,
         "checks": found.report.as_json()["checks"],
         "repairs": [],
-        "more_dropped": {},
+        "more_repairs": {},
         "after_repair": None,
     }
 

@@ -18,6 +18,7 @@ from hermit.domain.sandbox import Sandbox
 from hermit.errors import Interrupted, SandboxError
 from hermit.evolver.tools import Cancel, Cancelled, Tool, ToolError, asked
 from hermit.handoff.redact import Key, Redactor
+from hermit.run import endpoint as endpoints
 from hermit.run import learner_tools
 from hermit.run.endpoint import MOST_ARGUMENT, Endpoint
 from hermit.run.served import Returned, Served
@@ -154,9 +155,9 @@ def test_a_directory_that_is_exchanged_during_a_call_shows_nothing_from_outside(
     assert all(each in (["a.md"], [], "path") for each in found), found
 
 
-def _or_cause(call: Callable[..., Any], path: str) -> Any:
+def _or_cause(call: Callable[..., Any], argument: Any) -> Any:
     try:
-        return call(path)
+        return call(argument)
     except ToolError as refused:
         return refused.cause
 
@@ -180,6 +181,26 @@ def test_an_argument_and_a_result_have_a_bound(desk: Desk) -> None:
         with pytest.raises(ToolError) as refused:
             Tool(name="large", url=endpoint.url)({"a": "x" * MOST_ARGUMENT})
     assert refused.value.cause in ("request", "endpoint")
+
+
+def test_a_copy_for_a_tool_has_a_bound(call: Callable[..., Any], desk: Desk) -> None:
+    with (desk.root / "adapter" / "holes").open("wb") as file:
+        file.truncate(3 << 30)
+    with pytest.raises(ToolError, match="apparent_bytes") as refused:
+        call("adapter")
+    assert refused.value.cause == "path"
+    assert call("adapter/skills") == ["a.md"]
+
+
+def test_a_learner_that_calls_without_end_is_refused_and_leaves_no_more_rows(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoints, "MOST_CALLS", 2)
+    with desk.endpoint() as endpoint:
+        endpoint.serve(desk.sandbox)
+        causes = [_or_cause(Tool(name="absent", url=endpoint.url), {}) for _ in range(4)]
+    assert causes == ["unknown", "unknown", "too many", "too many"]
+    assert len(desk.rows) == endpoint.meters["unknown"].calls == 2
 
 
 def test_each_call_is_logged_and_metered(desk: Desk) -> None:

@@ -144,6 +144,16 @@ def test_an_agent_that_fails_teaches_what_it_left_and_the_attack_goes_on(attacke
     assert [one.came for one in found.tried] == [Came.CLOSED] * 3
 
 
+def test_what_an_agent_said_of_its_failure_is_told_without_a_key(
+    attacked: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "abcdefgh-12345678-ijklmnop")
+    agent = "raise RuntimeError('abcdefgh-12345678-ijklmnop is refused')"
+    found = attacked("def score(task, output): return 0\n", "asking", agent=agent, settings=OFF, learn=True)
+    assert "<SOME_API_KEY> is refused" in found.learned
+    assert "abcdefgh" not in str(found.as_json())
+
+
 def test_names_come_from_the_config_from_what_the_agent_left_and_from_the_row(run: Any) -> None:
     (run.root / "tests" / "deep").mkdir(parents=True)
     (run.root / "tests" / "deep" / "test_a.py").write_text("")
