@@ -58,6 +58,20 @@ class Stop:
 
 
 @dataclass(frozen=True)
+class Borrowed:
+    """Somebody else's word that work is given up: it is listened to, and never given from here.
+
+    Args:
+        descriptor: Becomes readable.
+    """
+
+    descriptor: int
+
+    def set(self) -> None:
+        """Nothing: who waits for this work gives it up."""
+
+
+@dataclass(frozen=True)
 class Bench:
     """Where a run works.
 
@@ -81,7 +95,7 @@ class Bench:
     exchange: Path
     judge_exchange: Path
     adapter: str | None
-    stop: Stop
+    stop: Stop | Borrowed
 
     @functools.cached_property
     def redactor(self) -> Redactor:

@@ -24,7 +24,7 @@ from hermit.roles import tool as tool_role
 from hermit.run import adapter_check, handover, learner_tools, material, tools
 from hermit.run import bench as benches
 from hermit.run.adapter_check import Strict
-from hermit.run.bench import lend
+from hermit.run.bench import Borrowed, lend
 from hermit.run.evaluate import Evaluation, rows_at
 from hermit.run.learner import Ask, Desk, Learner, Traits, laid
 from hermit.run.paths import make_directory, write_atomically
@@ -115,10 +115,13 @@ class Studio:
 
     # Attempts
 
-    def attempts(self, tasks: Sequence[Task], place: RunPaths, files: Files) -> list[dict[str, Any]]:
+    def attempts(
+        self, tasks: Sequence[Task], place: RunPaths, files: Files, *, stop: Borrowed | None = None
+    ) -> list[dict[str, Any]]:
         """The rows of an attempt at each task with an adapter, in the order of the tasks; those made before are not repeated."""
         make_directory(place.evaluation)
-        with self._with_adapter(files, tasks, place) as bench:
+        with self._with_adapter(files, tasks, place) as own:
+            bench = own if stop is None else replace(own, stop=stop)
             run = Evaluation.resumed(bench.plan, self.show)
             run.tell()
             if run.ahead():
@@ -203,7 +206,7 @@ class Studio:
         report = adapter_check.check_spec(reading, template, where=replace(self.strict, cancel=cancel))
         return Returned(report.as_json())
 
-    def _run_agent(self, argument: dict[str, Any], cancel: int) -> Returned | Failure:  # noqa: ARG002 - the run's stop ends it
+    def _run_agent(self, argument: dict[str, Any], cancel: int) -> Returned | Failure:
         """Attempts at tasks of the training split with an adapter of the learner's; a call at a time."""
         known = {task.id: task for task in self.plan.rollouts.tasks}
         unknown = [name for name in argument["tasks"] if name not in known]
@@ -215,7 +218,8 @@ class Studio:
             self._rollouts += 1
             place = self._place.rollout(self._rollouts)
         remove(str(place.evaluation))
-        rows = self.attempts([known[name] for name in dict.fromkeys(argument["tasks"])], place, reading.files)
+        tasks = [known[name] for name in dict.fromkeys(argument["tasks"])]
+        rows = self.attempts(tasks, place, reading.files, stop=Borrowed(cancel))
         told = [{"id": row["id"], **material.shown(row)} for row in rows]
         costs = [row["cost_usd"] for row in rows]
         cost = None if None in costs else sum(costs)

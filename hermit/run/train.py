@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from hermit.adapter import difference
 from hermit.adapter import files as adapter_files
 from hermit.adapter.files import Files
-from hermit.adapter.tree import ROOT, ROOT_WHEN, Tree
+from hermit.adapter.tree import ROOT, ROOT_WHEN, Tree, scrubbed
 from hermit.errors import ConfigError, ExitCode, SandboxError
 from hermit.evolver.base import Progress as Where
 from hermit.run import bench as benches
@@ -285,6 +285,7 @@ class Training:
             return None
         template = self.plan.template
         reading = adapter_files.read(str(place.left("adapter")), structure=template.manifest.structure)
+        reading = replace(reading, files=scrubbed(reading.files, self.studio.scrub))  # a form may not outlive it
         return settled(reading, template, before=self.files, where=self.studio.strict)
 
     def take(self, files: Files, answer: Answer, *, step: int, place: StepPaths) -> None:
