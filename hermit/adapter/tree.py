@@ -107,7 +107,7 @@ class Tree:
 
     def tip(self, run: str) -> str | None:
         """The id of the last version of a run; ``None`` where it has none."""
-        return self.git.references().get(f"refs/heads/{_run(run)}")
+        return self.git.references().get(f"refs/heads/{branch(run)}")
 
     def find(self, name: str) -> str:
         """The id of the version that a tag names, or a commit's id or the beginning of one.
@@ -197,7 +197,7 @@ class Tree:
         """
         if not NAME.fullmatch(name):
             raise ValueError(f"{name!r} is no name of a checkpoint")
-        tag = f"{_run(run)}/{name}"
+        tag = f"{branch(run)}/{name}"
         with self.git.writing() as held:
             held.run("update-ref", "--no-deref", f"refs/tags/{tag}", commit)
         return tag
@@ -320,7 +320,7 @@ def _write(repository: Git, files: Files, made: Commit, *, reference: str) -> No
         raise HermitError(f"{reference} became {found}, not {made.id}", where=repository.directory, cure="try again")
 
 
-def _run(name: str) -> str:
+def branch(name: str) -> str:
     """The name of a run as a part of a reference.
 
     Raises:

@@ -179,6 +179,11 @@ class ProgressView:
         with heard_or_not():
             self._show(progress)
 
+    def say(self, line: str) -> None:
+        """Says a line above the bar."""
+        with heard_or_not():
+            self._console.print(line, markup=False)
+
     def _show(self, progress: evaluate.Progress) -> None:
         if progress.note:
             self._console.print(progress.note, markup=False)

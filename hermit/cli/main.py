@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import hermit
-from hermit.cli import check, config, console, diff, eval, image, report  # noqa: A004 - the command's name
+from hermit.cli import check, config, console, diff, eval, image, report, train  # noqa: A004 - the command's name
 from hermit.errors import ExitCode, HermitError
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("eval", help=eval.HELP)(eval.command)
+app.command("train", help=train.HELP)(train.command)
 app.command("check", help=check.HELP)(check.command)
 app.command("report", help=report.HELP)(report.command)
 app.command("diff", help=diff.HELP)(diff.command)

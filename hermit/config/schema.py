@@ -159,7 +159,10 @@ class EvolverConfig(Section):
     name: NameOrDirectory | None = Field(
         default=None, description="A learner's name, or its directory (with a `/` in it)."
     )
-    resume: Flag = Field(default=False, description="Whether the learner goes on from the state it left.")
+    resume: Flag = Field(
+        default=False,
+        description="Whether a step is handed the `session` of the last one, so that the learner goes on from there.",
+    )
     params: Free = Field(default={}, description="What the learner gets.")
 
 
@@ -259,7 +262,10 @@ class TrainerConfig(Section):
     epochs: Count = Field(default=1, description="How often training goes through the training split.")
     budget: BudgetConfig = Field(default=BudgetConfig(), description="What a training run may use up.")
     call_timeout_min: Amount | None = Field(default=60.0, description="Minutes a learner's call may take.")
-    resume_mode: Text = Field(default="auto", description="How an interrupted run goes on.")
+    resume_mode: Literal["auto", "never", "required"] = Field(
+        default="auto",
+        description="Whether a training run that has begun goes on: `auto` begins or goes on, `never` only begins, `required` only goes on.",
+    )
     save_freq: SaveFreqConfig = Field(default=SaveFreqConfig(), description="How often a checkpoint is kept.")
     allow_early_stop: Flag = Field(default=False, description="Whether the learner may end the run.")
 

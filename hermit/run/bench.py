@@ -58,6 +58,20 @@ class Stop:
 
 
 @dataclass(frozen=True)
+class Borrowed:
+    """Somebody else's word that work is given up: it is listened to, and never given from here.
+
+    Args:
+        descriptor: Becomes readable.
+    """
+
+    descriptor: int
+
+    def set(self) -> None:
+        """Nothing: who waits for this work gives it up."""
+
+
+@dataclass(frozen=True)
 class Bench:
     """Where a run works.
 
@@ -81,7 +95,7 @@ class Bench:
     exchange: Path
     judge_exchange: Path
     adapter: str | None
-    stop: Stop
+    stop: Stop | Borrowed
 
     @functools.cached_property
     def redactor(self) -> Redactor:
@@ -98,6 +112,26 @@ class Bench:
                 found.unreadable.append(f"{error.filename or path}: {error.strerror}")
             if found:
                 self.report({"environment.write": str(path), **found.as_json()})
+
+    def keep_record(self, record: Record, *, of: tuple[str, int], found: Found) -> Path:
+        """Keeps the record of a start, and what its proxy decided, without a key.
+
+        Args:
+            record: The record.
+            of: The attempt, or what else was made, and which time.
+            found: Takes what was scrubbed.
+        """
+        path = self.plan.paths.new_record(record.role, *of)
+        if record.decisions:
+            decisions = path.with_suffix(".proxy.jsonl")
+            told = (self.redactor.text(line, found=found, where=decisions.name) for line in record.decisions)
+            self.leave(decisions, "".join(f"{line}\n" for line in told).encode())
+        self.leave(path, self.redactor.document(record.as_json(), found=found, where=path.name))
+        return path
+
+    def leave(self, path: Path, data: bytes) -> None:
+        """Leaves evidence: whole or not at all, and nothing beside it where this process is killed meanwhile."""
+        write_atomically(path, data, lasting=False, made_in=self.plan.paths.evaluation)
 
     def report(self, said: dict[str, Any]) -> None:
         """Leaves a line of what was scrubbed, and of what could not be looked into."""
@@ -208,14 +242,7 @@ class Workspace:
             yield scrubbed
 
     def _keep(self, record: Record) -> None:
-        task_id, repeat = self.attempt.key
-        path = self.bench.plan.paths.new_record(record.role, task_id, repeat)
-        redactor, found = self.bench.redactor, self.found
-        if record.decisions:
-            decisions = path.with_suffix(".proxy.jsonl")
-            lines = "".join(f"{redactor.text(line, found=found, where=decisions.name)}\n" for line in record.decisions)
-            self._write(decisions, lines.encode())
-        self._write(path, redactor.document(record.as_json(), found=found, where=path.name))
+        path = self.bench.keep_record(record, of=self.attempt.key, found=self.found)
         self.records.append(path.name)
         self.evidence.append(record.evidence(kept_as=path.name))
         self.ended = record.empty
@@ -234,11 +261,7 @@ class Workspace:
                 kept = self.bench.redactor.data(
                     stream.kept, found=self.found, where=path.name, cut=bool(stream.dropped)
                 )
-                self._write(path, kept + note)
-
-    def _write(self, path: Path, data: bytes) -> None:
-        """Leaves evidence: whole or not at all, and nothing beside it where this process is killed meanwhile."""
-        write_atomically(path, data, lasting=False, made_in=self.bench.plan.paths.evaluation)
+                self.bench.leave(path, kept + note)
 
 
 @contextlib.contextmanager

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from hermit import sandbox as sandboxes
-from hermit.errors import ConfigError, ExitCode, HermitError, Interrupted
-from hermit.handoff.remove import remove
+from hermit.errors import ExitCode, HermitError, Interrupted
 from hermit.run import bench as benches
-from hermit.run import trial
+from hermit.run import claim, trial
 from hermit.run.capacity import Admission, declared_mb
-from hermit.run.paths import flush_directory, make_directory, remove_unfinished, write_atomically
+from hermit.run.paths import write_atomically
 from hermit.run.report import Tally, resume
 from hermit.run.results import Results, put_in_order
 from hermit.signals import GivenUp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
-    from pathlib import Path
 
     from hermit.run.bench import Bench, Stop
     from hermit.run.place import InImage
@@ -114,6 +111,11 @@ class Evaluation:
         if full is not None:
             raise full
 
+    @classmethod
+    def resumed(cls, plan: EvalPlan, show: Callable[[Progress], None]) -> Self:
+        """What there is of a plan's attempts."""
+        return cls(plan, resume(plan.paths.results, wanted=[attempt.key for attempt in plan.attempts]), show)
+
     def conclude(self) -> dict[str, Any]:
         """Leaves the summary, and the rows in the order of the split."""
         plan = self.plan
@@ -152,8 +154,7 @@ def evaluate(
         Interrupted: Somebody gave the run up; every finished attempt is kept.
     """
     with claimed(plan, fresh=fresh), benches.Stop() as stop, GivenUp(stop.set, leave or _leave) as given_up:
-        done = resume(plan.paths.results, wanted=[attempt.key for attempt in plan.attempts])
-        run = Evaluation(plan, done, show)
+        run = Evaluation.resumed(plan, show)
         run.tell()
         finished = finished_rows(
             plan, place, run.ahead(), stop=stop, given_up=given_up, tell=lambda words: run.tell(note=words)
@@ -270,73 +271,12 @@ def claimed(plan: EvalPlan, *, fresh: bool) -> Iterator[None]:
     Raises:
         ConfigError: Another process holds it, or it holds results of something else.
     """
-    directory = plan.paths.evaluation
-    for each in (directory, plan.paths.records):
-        _create(each)
-    lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ConfigError(
-                "another process works in this run",
-                where=str(directory),
-                cure="wait for it, or give the run another trainer.run_name",
-            ) from None
-        remove_unfinished(directory)
-        if fresh:
-            _empty(plan)
-        _match_lock(plan)
-        yield
-    finally:
-        os.close(lock)
-
-
-def _create(directory: Path) -> None:
-    """Makes a directory of the run, before anything is paid for that could not be kept there."""
-    try:
-        make_directory(directory)
-        reason = "" if os.access(directory, os.W_OK | os.X_OK) else "nothing can be written there"
-    except OSError as error:
-        reason = f"it cannot be created: {error.strerror}"
-    if reason:
-        cure = "make it writable for whoever runs this, make room, or set trainer.output_dir elsewhere"
-        raise ConfigError(reason, where=str(directory), cure=cure)
-
-
-def _empty(plan: EvalPlan) -> None:
-    """Drops everything of an earlier run: its rows first and the lock last, so that no row is ever taken for another's."""
     paths = plan.paths
-    for entry in sorted(paths.evaluation.iterdir(), key=lambda entry: (entry != paths.results, entry == paths.lock)):
-        remove(str(entry)) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
-        flush_directory(paths.evaluation)
-
-
-def _match_lock(plan: EvalPlan) -> None:
-    path = plan.paths.lock
-    if not path.exists():
-        if plan.paths.results.exists():
-            what = "there are results, and nothing that says of what"
-            raise ConfigError(what, where=str(path), cure="put the file back, or use --fresh")
-        write_atomically(path, json.dumps(plan.lock, indent=1).encode() + b"\n")
-        return
-    try:
-        held = dict(json.loads(path.read_bytes()))
-    except (OSError, ValueError, TypeError) as error:
-        raise ConfigError(f"it cannot be read: {error}", where=str(path), cure="use --fresh") from None
-    if held.get("digest") == plan.lock["digest"]:
-        return
-    changed = [
-        f"{part}.{key}"
-        for part in ("settings", "contents")
-        for key in sorted({*held.get(part, {}), *plan.lock[part]})
-        if held.get(part, {}).get(key) != plan.lock[part].get(key)
-    ]
-    raise ConfigError(
-        f"this run holds results of something else: {', '.join(changed) or 'an older layout'} changed",
-        where=str(plan.paths.evaluation),
-        cure="use --fresh to start over, or give the run another trainer.run_name",
-    )
+    with claim.held(paths.evaluation, paths.records):
+        if fresh:
+            claim.empty(paths.evaluation, first=paths.results, last=paths.lock)
+        claim.match(paths.lock, plan.lock, made=paths.results)
+        yield
 
 
 def _earlier_wall_s(plan: EvalPlan) -> float:

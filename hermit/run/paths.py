@@ -6,19 +6,20 @@ import contextlib
 import errno
 import hashlib
 import itertools
+import json
 import os
 import re
 import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, BinaryIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import quote
 
 from hermit.errors import HermitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 # Of a file system's 255 bytes, so that a time, a role and an ending fit beside it.
 LONGEST_NAME = 120
@@ -168,6 +169,11 @@ def written_atomically(path: Path, *, lasting: bool = False, made_in: Path | Non
         flush_directory(path.parent)
 
 
+def write_json(path: Path, document: Any) -> None:
+    """Writes a document for people and programs, whole or not at all."""
+    write_atomically(path, json.dumps(document, indent=1).encode("ascii") + b"\n")
+
+
 def remove_unfinished(directory: Path) -> None:
     """Removes the files of this directory that were growing when their process was killed; nobody else works in it."""
     for entry in directory.iterdir():
@@ -203,6 +209,20 @@ def flush_directory(path: Path) -> None:
         flush(descriptor)
     finally:
         os.close(descriptor)
+
+
+def flush_tree(path: Path) -> None:
+    """Returns when everything in a directory of our own is on the disk: its files, then the names of them."""
+    for directory, _, names in os.walk(path, topdown=False):
+        for name in names:
+            file = os.path.join(directory, name)
+            if not os.path.islink(file):
+                descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                try:
+                    flush(descriptor)
+                finally:
+                    os.close(descriptor)
+        flush_directory(Path(directory))
 
 
 @contextlib.contextmanager

@@ -209,7 +209,7 @@ def task_shape(where: InImage, plan: EvalPlan, exchange: Path) -> Shape:
         image=where.image_id,
         name=where.image,
         exchange=str(exchange),
-        read=_once([*map(str, environment.read), *([agent] if agent else [])]),
+        read=_once([*map(str, environment.read), *([agent] if agent else []), *plan.beside]),
         write=_once(map(str, environment.write)),
         run=str(plan.paths.root),
         memory_mb=memory_mb,

@@ -61,6 +61,7 @@ class EvalPlan:
         agent_code: The agent's file, compiled; empty where the environment holds the agent.
         judge_code: The judge's file, compiled.
         keys: What nothing that the run keeps may hold.
+        beside: What sandboxes show that are started beside those of the attempts.
     """
 
     config: RunConfig
@@ -74,6 +75,7 @@ class EvalPlan:
     agent_code: bytes
     judge_code: bytes
     keys: tuple[Key, ...] = field(default=(), repr=False)
+    beside: tuple[str, ...] = ()
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
