@@ -24,7 +24,7 @@ from hermit.signals import GivenUp
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from hermit.run.bench import Bench, Stop
+    from hermit.run.bench import Bench, Borrowed, Stop
     from hermit.run.place import InImage
     from hermit.run.plan import Attempt, EvalPlan
     from hermit.run.report import Row
@@ -85,7 +85,7 @@ class Evaluation:
         """Shows where it stands."""
         self.show(Progress(len(self.plan.attempts), len(self.done), self.tally, row, note))
 
-    def keep(self, rows: Iterator[Row], stop: Stop) -> None:
+    def keep(self, rows: Iterator[Row], stop: Stop | Borrowed) -> None:
         """Keeps each row as it comes; where the disk is full, those that come until everything has been given up.
 
         Raises:
