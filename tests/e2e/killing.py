@@ -210,7 +210,15 @@ class Trial:
 
     def came_to(self) -> Any:
         """What a run came to, without what differs from run to run."""
-        rows = [{**row, "wall_s": 0, "records": len(row["records"])} for row in self.rows()]
+        rows = [
+            {
+                **row,
+                "wall_s": 0,
+                "records": len(row["records"]),
+                "evidence": [{**start, "record": bool(start["record"])} for start in row["evidence"]],
+            }
+            for row in self.rows()
+        ]
         summary = json.loads((self.evaluation / "summary.json").read_text())
         lock = json.loads((self.evaluation / "lock.json").read_text())
         for record in (self.runs / "one" / "sandbox").iterdir():
