@@ -20,7 +20,7 @@ rm -rf "$runs"
 run() {
     command=$1
     shift
-    echo "demo-train: hermit $command --config $config $*"
+    echo "demo-train: hermit $command --config $config${*:+ $*}"
     .venv/bin/hermit "$command" --config "$config" --runtime "$runtime" "$@" "trainer.output_dir=$runs"
 }
 
