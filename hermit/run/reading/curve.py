@@ -186,7 +186,7 @@ def _between(interval: tuple[float, float] | None) -> str:
 
 def _point(step: Step, axis: Places, low: float, high: float) -> Point:
     score = step.mean_score or 0.0
-    title = f"{step.title}, epoch {step.epoch}: mean {score:.4f}{_between(step.interval)}, {step.tasks} tasks"
+    title = f"{step.title}, epoch {step.epoch}: mean {score:.4f}{_between(step.interval)}, {len(step.tasks)} tasks"
     return Point(axis.at(step.number), _up(score, low, high), *_ends(step.interval, low, high), step.key, title)
 
 

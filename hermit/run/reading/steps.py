@@ -73,7 +73,7 @@ class Step:
         number: Its place in the run, from 0.
         epoch: Which pass over the split it belongs to; 0 for none.
         ends_epoch: Whether it is the last of its epoch.
-        tasks: How many tasks it took.
+        tasks: The ids of its tasks.
         mean_score: The mean score of its attempts, which is that of the version it began with.
         interval: How far that can be trusted, where its summary says so.
         adapter: The version it began with.
@@ -92,7 +92,7 @@ class Step:
     number: int
     epoch: int = 0
     ends_epoch: bool = False
-    tasks: int = 0
+    tasks: tuple[str, ...] = ()
     mean_score: float | None = None
     interval: tuple[float, float] | None = None
     adapter: str = ""
@@ -178,7 +178,7 @@ def finished(top: Top, paths: TrainPaths, row: dict[str, Any], *, line: int) -> 
         number=row["step"],
         epoch=row["epoch"],
         ends_epoch=row.get("ends_epoch") is True,
-        tasks=len(tasks) if isinstance(tasks, list) else 0,
+        tasks=tuple(map(str, tasks)) if isinstance(tasks, list) else (),
         mean_score=score,
         interval=interval(summary) if _same(summary.get("mean_score"), score) else None,
         adapter=short(row["adapter"]),

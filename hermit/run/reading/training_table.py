@@ -89,7 +89,7 @@ def _step(training: Training, step: Step) -> dict[str, Any]:
         "number": step.number,
         "epoch": step.epoch,
         "ends_epoch": step.ends_epoch,
-        "tasks": step.tasks,
+        "tasks": list(step.tasks),
         "mean_score": step.mean_score,
         "interval": _interval(step.interval),
         "outcome": OUTCOMES[step.kind],

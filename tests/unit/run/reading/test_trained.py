@@ -19,7 +19,7 @@ def test_each_finished_step_is_what_its_line_says(maker: Any, step_line: Any) ->
         maker.training([step_line(1, 0.25, checkpoint="t/1", ends_epoch=True), step_line(2, 0.75)])
     )
     first, second = training.steps
-    assert (first.title, first.number, first.epoch, first.ends_epoch, first.tasks) == ("step 1", 1, 1, True, 2)
+    assert (first.title, first.number, first.epoch, first.ends_epoch, first.tasks) == ("step 1", 1, 1, True, ("a", "b"))
     assert (first.mean_score, first.kind, first.changed, first.checkpoint) == (0.25, "kept", True, "t/1")
     assert (second.said.status, second.said.summary.head, second.said.rationale.head) == (
         "done",
