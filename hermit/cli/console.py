@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hermit.run import evaluate
     from hermit.run.doctor.finding import Finding
     from hermit.run.reading.table import Line
+    from hermit.run.reading.training_table import StepLine
     from hermit.run.report import Row
 
 LINE_EVERY_S = 2.0
@@ -41,6 +42,10 @@ STYLES = {
     "timeout": "magenta",
     "judge error": "red",
     "sandbox error": "bold red",
+    "kept": "green",
+    "repaired": "yellow",
+    "taken back": "red",
+    "not taken": "bold red",
 }
 MARKS = {
     Level.FIT: "[green]ok[/]",
@@ -260,7 +265,7 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
 
 
 def print_lines(lines: Iterable[Line]) -> None:
-    """A run as a table: in columns on a terminal, a line for each task elsewhere."""
+    """A run as a table: a line for each task."""
     cells = [
         (
             line.came_to,
@@ -271,7 +276,28 @@ def print_lines(lines: Iterable[Line]) -> None:
         )
         for line in lines
     ]
-    head = ("came to", "task", "score", "time", "what was said")
+    print_columns(("came to", "task", "score", "time", "what was said"), cells)
+
+
+def print_steps(lines: Iterable[StepLine]) -> None:
+    """A training run as a table: a line for each step."""
+    cells = [
+        (
+            line.outcome,
+            line.step,
+            "" if line.score is None else f"{line.score:.4g}",
+            f"${line.usd:.4f}",
+            f"{line.seconds:.1f} s",
+            plain(line.version),
+            plain(line.words),
+        )
+        for line in lines
+    ]
+    print_columns(("change was", "step", "score", "cost", "time", "version", "what was said"), cells)
+
+
+def print_columns(head: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    """A table in columns on a terminal, as wide as that is; a line for each row, however long, elsewhere."""
     console = out()
     if not console.is_terminal:
         print_rows(head, cells)
@@ -279,7 +305,7 @@ def print_lines(lines: Iterable[Line]) -> None:
     table = Table(box=None, pad_edge=False, header_style="dim")
     *first, last = zip(head, *cells, strict=True)
     for column in first:
-        numbers = column[0] in ("score", "time")
+        numbers = column[0] in ("score", "cost", "time")
         table.add_column(
             column[0], min_width=max(map(len, column)), justify="right" if numbers else "left", no_wrap=True
         )

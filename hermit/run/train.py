@@ -268,6 +268,7 @@ class Training:
             "outcome": "not taken" if found is None else found.outcome,
             "learner": {**learner, **said, "wall_s": answer.wall_s},
             "wall_s": round(time.monotonic() - began, 3),
+            "budget": self.plan.config.trainer.budget.model_dump(mode="json"),
         }
         line["checkpoint"] = self.checkpoint(line)
         last = self.lines[-1]["step"] if self.lines else None

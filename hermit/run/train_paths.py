@@ -60,6 +60,7 @@ class TrainPaths:
         ├── lock.json                     what is trained: another config, agent, judge, template or data may not go on
         ├── steps.jsonl                   a line for each finished step
         ├── summary.json                  what they come to
+        ├── report.html                   the page of `hermit report`, where it was asked for
         ├── step_NNNN/                    results.jsonl, logs/ and redaction.jsonl as an evaluation has them, and
         │   ├── learner/                  what the learner's call left: answer.json, output/ and, of the last call,
         │   │                             adapter/ before it was checked, state/ and home/
@@ -96,6 +97,11 @@ class TrainPaths:
     def summary(self) -> Path:
         """What the steps come to."""
         return self.root / "summary.json"
+
+    @property
+    def page(self) -> Path:
+        """The page that shows the run."""
+        return self.root / "report.html"
 
     @property
     def material(self) -> Path:

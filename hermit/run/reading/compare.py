@@ -15,6 +15,7 @@ from hermit.run.reading.table import came_to, mean_score
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from hermit.run.reading.load import Result, Run
 
@@ -138,13 +139,8 @@ def compared(before: Run, after: Run) -> Comparison:
     """
     names = (before.name, after.name)
     where = f"{before.paths.evaluation} and {after.paths.evaluation}"
-    if before.paths == after.paths:
-        raise ConfigError("this is one run, named twice", where=where, cure="name two runs")
     locks = (settings(before), settings(after))
-    digests = tuple(lock.get(TASKS) for lock in locks)
-    if all(digests) and digests[0] != digests[1]:
-        what = "these runs cannot be compared: their data.tasks holds other tasks, or the same ones in other words"
-        raise ConfigError(what, where=where, cure="score both on one file of tasks")
+    refuse((before.paths.evaluation, after.paths.evaluation), locks)
     tasks = (before.tasks, after.tasks)
     both = [task for task in tasks[0] if task in tasks[1]]
     if not both:
@@ -153,7 +149,7 @@ def compared(before: Run, after: Run) -> Comparison:
     pairs = tuple(_pair(task, tasks[0][task], tasks[1][task]) for task in both)
     scored = [(pair.before, pair.after) for pair in pairs if pair.before is not None and pair.after is not None]
     sides = tuple(zip(*scored, strict=True))
-    changes = tuple(_changes(*locks))
+    changed = tuple(changes(*locks))
     return Comparison(
         names=names,
         pairs=pairs,
@@ -163,9 +159,24 @@ def compared(before: Run, after: Run) -> Comparison:
         ),
         means=(math.fsum(sides[0]) / len(scored), math.fsum(sides[1]) / len(scored)) if scored else None,
         paired=paired([after - before for before, after in scored]) if scored else None,
-        changes=changes,
-        warnings=tuple(_warnings((before, after), changes, pairs)),
+        changes=changed,
+        warnings=tuple(_warnings((before, after), changed, pairs)),
     )
+
+
+def refuse(directories: tuple[Path, Path], locks: tuple[Mapping[str, str], Mapping[str, str]]) -> None:
+    """Refuses what cannot be compared, whatever came of it.
+
+    Raises:
+        ConfigError: It is one run, or they ran on other tasks.
+    """
+    where = f"{directories[0]} and {directories[1]}"
+    if directories[0] == directories[1]:
+        raise ConfigError("this is one run, named twice", where=where, cure="name two runs")
+    digests = tuple(lock.get(TASKS) for lock in locks)
+    if all(digests) and digests[0] != digests[1]:
+        what = "these runs cannot be compared: their data.tasks holds other tasks, or the same ones in other words"
+        raise ConfigError(what, where=where, cure="score both on one file of tasks")
 
 
 def _pair(task: str, before: list[Result], after: list[Result]) -> Pair:
@@ -176,15 +187,21 @@ def _pair(task: str, before: list[Result], after: list[Result]) -> Pair:
 
 def settings(run: Run) -> dict[str, str]:
     """What ran, each setting and each digest by its own name."""
-    found = {"hermit": words.told(run.lock.get("hermit")), "selector": run.paths.selector}
-    for part in ("settings", "contents"):
-        found |= dict(_flat(run.lock.get(part, {}), name=part))
+    found = {**locked(run.lock), "selector": run.paths.selector}
     images, backends = Counter[str](), Counter[str]()
     overview = isolation.of_run(run)
     images.update({image or "this machine": count for image, count in overview.images.items()})
     backends.update(overview.held_by)
     found["started in"] = ", ".join(sorted(images))
     found["held by"] = ", ".join(sorted(backends))
+    return found
+
+
+def locked(lock: Mapping[str, Any]) -> dict[str, str]:
+    """What a lock says, each setting and each digest by its own name."""
+    found = {"hermit": words.told(lock.get("hermit"))}
+    for part in ("settings", "contents"):
+        found |= dict(_flat(lock.get(part, {}), name=part))
     return found
 
 
@@ -196,7 +213,8 @@ def _flat(value: Any, *, name: str) -> Iterator[tuple[str, str]]:
         yield name, value if isinstance(value, str) else json.dumps(value)
 
 
-def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Change]:
+def changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Change]:
+    """What is another in the second of two."""
     for what in dict.fromkeys((*before, *after)):
         values = [words.line(lock.get(what) or ABSENT, most=MOST_VALUE) for lock in (before, after)]
         if before.get(what) != after.get(what):

@@ -12,11 +12,11 @@ from hermit.run.reading import isolation, words
 from hermit.run.reading.words import Excerpt, excerpt, told
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from hermit.run.reading.isolation import Start
-    from hermit.run.reading.load import Result, Run
+    from hermit.run.reading.load import Result, Run, Top
 
 # What is read of a file at most; a stream of a worker is kept to 1 MiB.
 MOST_READ = 4 << 20
@@ -96,9 +96,9 @@ def of_attempt(run: Run, result: Result, *, row: dict[str, Any] | None = None) -
         sections=tuple(section for section in (*_said(run, row, result), *_printed(run, result)) if section.text),
         messages=messages,
         messages_left_out=left_out,
-        messages_path=run.below(run.paths.messages(result.id, result.repeat)),
+        messages_path=run.top.below(run.paths.messages(result.id, result.repeat)),
         files=tuple(_logged(run, result)),
-        starts=tuple((words.spelled(name), isolation.start(run, name)) for name in result.records),
+        starts=tuple((words.spelled(name), isolation.start(run.top, name)) for name in result.records),
     )
 
 
@@ -109,7 +109,7 @@ def summary_words(row: dict[str, Any]) -> str:
 
 
 def _said(run: Run, row: dict[str, Any], result: Result) -> Iterator[Section]:
-    where = f"{run.below(run.paths.results)}, line {result.number}"
+    where = f"{run.top.below(run.paths.results)}, line {result.number}"
     judge = row["judge"] or {}
     said = [
         ("Error", row.get("error")),
@@ -126,15 +126,15 @@ def _printed(run: Run, result: Result) -> Iterator[Section]:
     directory = run.paths.logs(result.id, result.repeat)
     for who, stream in STREAMS:
         path = directory / f"{who}.{stream}"
-        content = run.read(path, most=MOST_READ)
+        content = run.top.read(path, most=MOST_READ)
         if content is not None:
             title = f"What the {who} printed" + (" as errors" if stream == "err" else "")
-            yield Section(title, excerpt(content.text, more=content.cut), run.below(path))
+            yield Section(title, excerpt(content.text, more=content.cut), run.top.below(path))
 
 
 def _messages(run: Run, result: Result) -> tuple[tuple[Message, ...], int]:
     """The trajectory, and how many messages of its middle are left out."""
-    content = run.read(run.paths.messages(result.id, result.repeat), most=MOST_READ)
+    content = run.top.read(run.paths.messages(result.id, result.repeat), most=MOST_READ)
     lines = [] if content is None else content.data.split(b"\n")[:-1]
     numbered = list(enumerate(lines, 1))
     left_out = max(0, len(numbered) - FIRST_MESSAGES - LAST_MESSAGES)
@@ -168,26 +168,38 @@ def _message(number: int, line: bytes) -> Message:
 def _logged(run: Run, result: Result) -> Iterator[Section]:
     """The beginning of what lies in the attempt's directory beside what was printed, file by file."""
     known = {f"{who}.{stream}" for who, stream in STREAMS} | {run.paths.messages(result.id, result.repeat).name}
-    top = run.paths.logs(result.id, result.repeat)
+    return files_below(run.top, run.paths.logs(result.id, result.repeat), beside=known)
+
+
+def files_below(top: Top, directory: Path, *, beside: Collection[str] = ()) -> Iterator[Section]:
+    """The beginning of each file below a directory of a run, by its path there.
+
+    Args:
+        top: The run's directory, open.
+        directory: The directory.
+        beside: Files of it that are shown elsewhere.
+    """
     head, tail = MOST_OF_A_FILE
     found = 0
-    for name in _names(run, top, depth=0):
-        if name in known:
+    for name in _names(top, directory, depth=0):
+        if name in beside:
             continue
         found += 1
         if found > MOST_FILES:
-            yield Section("More files", excerpt(f"No more than {MOST_FILES} files are shown."), run.below(top))
+            yield Section("More files", excerpt(f"No more than {MOST_FILES} files are shown."), top.below(directory))
             return
-        content = run.read(top / name, most=MOST_READ)
+        content = top.read(directory / name, most=MOST_READ)
         if content is not None:
             text = excerpt(content.text, more=content.cut, head=head, tail=tail)
-            yield Section(words.spelled(untrusted.shown(name), keeps=""), text, untrusted.shown(run.below(top / name)))
+            path = untrusted.shown(top.below(directory / name))
+            yield Section(words.spelled(untrusted.shown(name), keeps=""), text, path)
 
 
-def _names(run: Run, top: Path, *, depth: int, above: str = "") -> Iterator[str]:
+def _names(top: Top, directory: Path, *, depth: int, above: str = "") -> Iterator[str]:
     """Every regular file below a directory of the run, by its path there; no more than are shown are looked for."""
     try:
-        with untrusted.closing(untrusted.open_directory_beneath(run.below(top / above), at=run.root)) as here:
+        inner = untrusted.open_directory_beneath(top.below(directory / above), at=top.descriptor)
+        with untrusted.closing(inner) as here:
             entries = sorted(untrusted.some_entries(here, most=MOST_FILES + len(STREAMS) + 2), key=_bytes)
     except (OSError, ValueError):
         return
@@ -195,7 +207,7 @@ def _names(run: Run, top: Path, *, depth: int, above: str = "") -> Iterator[str]
         if kind is untrusted.Kind.FILE:
             yield f"{above}{name}"
         elif kind is untrusted.Kind.DIRECTORY and depth < DEEPEST:
-            yield from _names(run, top, depth=depth + 1, above=f"{above}{name}/")
+            yield from _names(top, directory, depth=depth + 1, above=f"{above}{name}/")
 
 
 def _bytes(entry: tuple[str, Any]) -> bytes:

@@ -7,8 +7,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from hermit.run.paths import RunPaths
+
 if TYPE_CHECKING:
-    from hermit.run.reading.load import Run
+    from hermit.run.reading.load import Run, Top
 
 MOST_RECORD = 4 << 20
 
@@ -113,6 +115,12 @@ class Isolation:
             (self.passed if check.passed else self.failed)[check.name] += 1
         self.warnings.update(start.warnings)
 
+    def add_run(self, run: Run) -> None:
+        """Takes every start that the rows of a run name."""
+        for result in run.results:
+            for name in result.records:
+                self.add(start(run.top, name))
+
     def as_json(self) -> dict[str, Any]:
         """The same for machines."""
         return {
@@ -131,15 +139,13 @@ class Isolation:
 def of_run(run: Run) -> Isolation:
     """What all records that the rows name say."""
     isolation = Isolation()
-    for result in run.results:
-        for name in result.records:
-            isolation.add(start(run, name))
+    isolation.add_run(run)
     return isolation
 
 
-def start(run: Run, name: str) -> Start | None:
+def start(top: Top, name: str) -> Start | None:
     """The start whose record has this name; ``None`` where there is no record that can be read."""
-    content = run.read(run.paths.records / name, most=MOST_RECORD)
+    content = top.read(RunPaths(top.path, "-").records / name, most=MOST_RECORD)
     try:
         return None if content is None else _start(name, json.loads(content.data))
     except (ValueError, TypeError, KeyError, RecursionError):

@@ -15,13 +15,14 @@ import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeGuard
 
 from hermit import untrusted
 from hermit.domain.attempt import Status
 from hermit.errors import ConfigError
 from hermit.run.paths import RunPaths
 from hermit.run.report import Tally
+from hermit.run.train_paths import StepPaths, TrainPaths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,7 +43,9 @@ MOST_LINE = 256 << 20
 OF_A_START = {"role", "backend", "confined", "checks", "passed", "record"}
 MOST_DOCUMENT = 16 << 20
 MOST_EVALUATIONS = 1000
-_CURE = "name the directory of a run, <output_dir>/<run_name>, or eval/<selector> in it"
+# What stands below a run's directory, where it is no evaluation but the attempts of a training step.
+A_STEP = re.compile(r"step_[0-9]{4,9}")
+_CURE = "name the directory of a run, <output_dir>/<run_name>, or eval/<selector> or step_NNNN in it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +103,38 @@ class Result:
 
 
 @dataclass(frozen=True)
+class Top:
+    """A run's directory, open: its files are read by their names below it.
+
+    Args:
+        path: Its path.
+        descriptor: Its descriptor, which whoever opened it closes.
+    """
+
+    path: Path
+    descriptor: int
+
+    def read(self, path: Path, *, most: int) -> untrusted.Content | None:
+        """The beginning of one of the run's files; ``None`` where it is not there or is no file."""
+        with contextlib.suppress(OSError, ValueError):  # a name that no file has is a file that is not there
+            return untrusted.read(self.below(path), at=self.descriptor, most=most)
+        return None
+
+    def below(self, path: Path) -> str:
+        """A path of the run as it is named from its root."""
+        return str(path.relative_to(self.path))
+
+    def document(self, path: Path) -> dict[str, Any]:
+        """One of the run's JSON documents; empty where there is none that can be read."""
+        content = self.read(path, most=MOST_DOCUMENT)
+        try:
+            document = {} if content is None else json.loads(content.data)
+        except (ValueError, RecursionError):
+            return {}
+        return document if isinstance(document, dict) else {}
+
+
+@dataclass(frozen=True)
 class Run:
     """An evaluation that can be read.
 
@@ -110,7 +145,7 @@ class Run:
         summary: The summary that was left with just these attempts; empty where there is none.
         lock: What ran; empty where that is not known.
         file: The results, open.
-        root: The run's directory, open.
+        top: The run's directory, open.
     """
 
     paths: RunPaths
@@ -119,7 +154,7 @@ class Run:
     summary: Mapping[str, Any] = field(repr=False)
     lock: Mapping[str, Any] = field(repr=False)
     file: BinaryIO = field(repr=False)
-    root: int = field(repr=False)
+    top: Top = field(repr=False)
 
     @property
     def name(self) -> str:
@@ -140,61 +175,89 @@ class Run:
         row: dict[str, Any] = json.loads(self.file.read(result.size))
         return row
 
-    def read(self, path: Path, *, most: int) -> untrusted.Content | None:
-        """The beginning of one of the run's files; ``None`` where it is not there or is no file."""
-        with contextlib.suppress(OSError, ValueError):  # a name that no file has is a file that is not there
-            return untrusted.read(self.below(path), at=self.root, most=most)
-        return None
-
-    def below(self, path: Path) -> str:
-        """A path of the run as it is named from its root."""
-        return str(path.relative_to(self.paths.root))
-
 
 @contextlib.contextmanager
 def opened(given: Path) -> Iterator[Run]:
-    """A run by its directory, or by that of one of its evaluations.
+    """A run by its directory, or by that of one of its evaluations or of a training step.
 
     Raises:
         ConfigError: There is no run, it is not clear which evaluation is meant, or its results are none.
     """
+    with top(given) as where:
+        paths = _found(where.path)
+        if paths.root == where.path:
+            with attempts(where, paths) as run:
+                yield run
+        else:
+            with top(paths.root) as above, attempts(above, paths) as run:
+                yield run
+
+
+@contextlib.contextmanager
+def top(given: Path) -> Iterator[Top]:
+    """A directory that a person named, which may be a link.
+
+    Raises:
+        ConfigError: There is none that can be read.
+    """
     where = Path(os.path.realpath(given))
+    with refused(where):
+        opened = untrusted.open_top(str(where))
+    with untrusted.closing(opened) as descriptor:
+        yield Top(where, descriptor)
+
+
+@contextlib.contextmanager
+def refused(where: Path) -> Iterator[None]:
+    """Says of what cannot be read that there is no run."""
+    try:
+        yield
+    except untrusted.Refused as error:
+        what = "it is missing" if error.reason == "missing" else f"it cannot be read: {error.reason}"
+        raise ConfigError(what, where=untrusted.shown(str(where / error.path)), cure=_CURE) from None
+    except OSError as error:
+        raise ConfigError(f"it cannot be read: {error.strerror}", where=str(where), cure=_CURE) from None
+
+
+@contextlib.contextmanager
+def attempts(top: Top, paths: RunPaths) -> Iterator[Run]:
+    """The attempts of an evaluation or of a step of a run that is open.
+
+    Raises:
+        ConfigError: There are none, or they cannot be read.
+    """
     with contextlib.ExitStack() as ends:
-        try:
-            root, selector = _found(where)
-            paths = RunPaths(root, selector)
-            top = ends.enter_context(untrusted.directory(str(root)))
-            name = str(paths.results.relative_to(root))
-            file = ends.enter_context(os.fdopen(untrusted.open_file_beneath(name, at=top)[0], "rb"))
-        except untrusted.Refused as refused:
-            what = "it is missing" if refused.reason == "missing" else f"it cannot be read: {refused.reason}"
-            raise ConfigError(what, where=untrusted.shown(str(where / refused.path)), cure=_CURE) from None
-        except OSError as error:
-            raise ConfigError(f"it cannot be read: {error.strerror}", where=str(where), cure=_CURE) from None
-        tally = Tally()
-        results = _results(file, where=paths.results, tally=tally)
+        with refused(top.path):
+            descriptor = untrusted.open_file_beneath(top.below(paths.results), at=top.descriptor)[0]
+            file = ends.enter_context(os.fdopen(descriptor, "rb"))
+            tally = Tally()
+            results = _results(file, where=paths.results, tally=tally)
         if not results:
-            cure = "wait for the first attempt to end, or run `hermit eval` again"
+            cure = "wait for the first attempt to end, or run the same command again"
             raise ConfigError("no attempt has ended yet", where=str(paths.results), cure=cure)
-        lock, summary = (_document(path, root=root, at=top) for path in (paths.lock, paths.summary))
+        lock, summary = top.document(paths.lock), top.document(paths.summary)
+        if isinstance(paths, StepPaths):  # one lock for all of its steps
+            lock = top.document(TrainPaths(paths.root).lock)
         if summary.get("attempts") != len(results):  # of an earlier or a later state
             summary = {}
         yield Run(paths, results, tally, summary, lock, file, top)
 
 
-def _found(where: Path) -> tuple[Path, str]:
-    """The run's directory, and which evaluation of it is meant."""
+def _found(where: Path) -> RunPaths:
+    """Which attempts of which run are meant."""
     with untrusted.directory(str(where)) as top:
-        if where.parent.name == "eval" and _has(top, RunPaths(where.parent.parent, where.name).results.name):
-            return where.parent.parent, where.name
+        if _has(top, RunPaths(where, "-").results.name):
+            named = _named(where)
+            if named is not None:
+                return named
         evaluations = RunPaths(where, "-").evaluation.parent.name
         try:
             with untrusted.closing(untrusted.open_directory(evaluations, at=top)) as listed:
-                names = _selectors(listed)
+                names = selectors(listed)
         except untrusted.Refused:
             raise ConfigError("there is no run here", where=str(where), cure=_CURE) from None
     if len(names) == 1:
-        return where, names[0]
+        return RunPaths(where, names[0])
     if not names:
         raise ConfigError("no evaluation of this run has results", where=str(where), cure="run `hermit eval` first")
     known = ", ".join(untrusted.shown(name) for name in names)
@@ -202,7 +265,24 @@ def _found(where: Path) -> tuple[Path, str]:
     raise ConfigError(f"this run holds several evaluations: {known}", where=str(where), cure=untrusted.shown(cure))
 
 
-def _selectors(listed: int) -> list[str]:
+def _named(where: Path) -> RunPaths | None:
+    """The attempts whose own directory this is: of an evaluation, of a step, or those that a learner asked for in one."""
+    above = where.parent
+    if above.name == "eval":
+        return RunPaths(above.parent, where.name)
+    if A_STEP.fullmatch(where.name):
+        return StepPaths(above, where.name)
+    step = above.parent
+    asked = StepPaths(step.parent, step.name).rollout(int(where.name)) if where.name.isdecimal() else None
+    return asked if asked is not None and asked.evaluation == where else None
+
+
+def selectors(listed: int) -> list[str]:
+    """The evaluations in a directory of them that have results.
+
+    Raises:
+        ConfigError: There are too many.
+    """
     try:
         entries = untrusted.entries(listed, most=MOST_EVALUATIONS)
     except untrusted.TooMany:
@@ -221,16 +301,6 @@ def _has(descriptor: int, name: str) -> bool:
     except untrusted.Refused:
         return False
     return True
-
-
-def _document(path: Path, *, root: Path, at: int) -> dict[str, Any]:
-    """One of the run's JSON documents; empty where there is none that can be read."""
-    try:
-        content = untrusted.read(str(path.relative_to(root)), at=at, most=MOST_DOCUMENT)
-        document = json.loads(content.data)
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return document if isinstance(document, dict) else {}
 
 
 def _results(file: BinaryIO, *, where: Path, tally: Tally) -> tuple[Result, ...]:
@@ -263,7 +333,15 @@ def interval(summary: Mapping[str, Any]) -> tuple[float, float] | None:
     if not isinstance(around, dict):
         return None
     low, high = around.get("low"), around.get("high")
-    return (float(low), float(high)) if isinstance(low, int | float) and isinstance(high, int | float) else None
+    return (float(low), float(high)) if finite(low) and finite(high) else None
+
+
+def finite(value: Any) -> TypeGuard[float]:
+    """Whether a value of JSON is a number that can be drawn."""
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number past what a float holds
+        return False
 
 
 def natural(task_id: str) -> list[tuple[int, str]]:
@@ -288,7 +366,7 @@ def _row(line: bytes) -> dict[str, Any] | None:
 
 
 def _number(value: Any) -> bool:
-    return value is None or (isinstance(value, (int, float)) and math.isfinite(value))
+    return value is None or finite(value)
 
 
 def _result(row: dict[str, Any], *, at: int, size: int, number: int) -> Result:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jinja2
 
@@ -21,7 +22,7 @@ from hermit.run.reading import evidence, isolation, load, plots, words
 from hermit.run.reading.load import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from hermit.run.reading.evidence import Evidence
@@ -41,20 +42,22 @@ class Shown:
     """One attempt of the page.
 
     Args:
-        number: Its number on the page, from 1.
+        anchor: Its name on the page.
         result: What it came to.
         words: What was said of it, on one line.
         evidence: All that is kept of it; ``None`` where the page is full.
+        results: The file its line is in.
     """
 
-    number: int
+    anchor: str
     result: Result
     words: str
     evidence: Evidence | None
+    results: str
 
 
-def write(run: Run, path: Path) -> None:
-    """Writes the page of a run, whole or not at all; an older page is replaced, and nothing else is.
+def write(sheet: Sheet, path: Path) -> None:
+    """Writes a page, whole or not at all; an older page is replaced, and nothing else is.
 
     Raises:
         ConfigError: Something else is there, or it cannot be written there.
@@ -64,7 +67,7 @@ def write(run: Run, path: Path) -> None:
         if path.exists() and not _is_page(path):
             raise ConfigError("it exists and is no page of a run; it would be replaced", where=str(path), cure=cure)
         with written_atomically(path) as file:
-            file.writelines(Page(run).pieces())
+            file.writelines(sheet.pieces())
     except OSError as error:
         raise ConfigError(f"the page cannot be written: {error.strerror}", where=str(path), cure=cure) from None
 
@@ -76,20 +79,45 @@ def _is_page(path: Path) -> bool:
         return file.read(len(HEAD)) == HEAD
 
 
-class Page:
-    """A page while it is written."""
+class Sheet(ABC):
+    """A page while it is written.
 
-    def __init__(self, run: Run, *, most: int = MOST_BYTES) -> None:
-        self._run = run
+    Args:
+        most: So many bytes, and what follows has its line and no more.
+    """
+
+    template: ClassVar[str]
+
+    def __init__(self, *, most: int = MOST_BYTES) -> None:
         self._most = most
         self._written = 0
+
+    @abstractmethod
+    def values(self) -> dict[str, Any]:
+        """What its template shows."""
+
+    @property
+    def full(self) -> bool:
+        """Whether there is no more room."""
+        return self._written >= self._most
 
     def pieces(self) -> Iterator[bytes]:
         """The page, in pieces."""
         templates = environment()
-        source = templates.get_template("page.html")
+        source = templates.get_template(self.template)
         style = style_sheet(templates)
-        yield from self._encoded(source.generate(style=style, policy=policy(style), **self._values()))
+        given = {"style": style, "policy": policy(style), "version": hermit.__version__, "kinds": KINDS}
+        yield from self._encoded(source.generate(**given, **self.values()))
+
+    def attempts(self, run: Run, *, prefix: str = "") -> Iterator[Shown]:
+        """Every attempt of a run, read when its turn comes."""
+        results = run.top.below(run.paths.results)
+        for number, result in enumerate(run.results, 1):
+            row = run.row(result)
+            said = words.line(evidence.summary_words(row), most=MOST_WORDS)
+            full = None if self.full else evidence.of_attempt(run, result, row=row)
+            del row  # it may be large, and a browser's page is written while this waits
+            yield Shown(f"{prefix}a{number}", result, said, full, results)
 
     def _encoded(self, parts: Iterator[str]) -> Iterator[bytes]:
         waiting = bytearray(HEAD)
@@ -102,12 +130,31 @@ class Page:
                 waiting.clear()
         yield bytes(waiting)
 
-    def _values(self) -> dict[str, Any]:
+
+class Page(Sheet):
+    """The page of the attempts of an evaluation, or of a step.
+
+    Args:
+        run: The attempts.
+        most: As for a sheet.
+    """
+
+    template = "page.html"
+
+    def __init__(self, run: Run, *, most: int = MOST_BYTES) -> None:
+        super().__init__(most=most)
+        self._run = run
+
+    def values(self) -> dict[str, Any]:
+        """What its template shows."""
         run = self._run
         scores = [result.score for result in run.results if result.score is not None]
         return {
+            "title": run.name,
             "run": run,
-            "version": hermit.__version__,
+            "tally": run.tally,
+            "held": "the attempts",
+            "whose": "agents and judges",
             "about": about(run),
             "interval": load.interval(run.summary),
             "total": run.summary.get("tasks", 0) * run.summary.get("repeats", 0) or None,
@@ -117,19 +164,9 @@ class Page:
             "histogram": plots.histogram(scores),
             "scatter": plots.scatter(run.results),
             "shares": plots.shares(run.results),
-            "kinds": KINDS,
             "size": plots,
-            "attempts": self._attempts(),
+            "attempts": self.attempts(run),
         }
-
-    def _attempts(self) -> Iterator[Shown]:
-        """Every attempt, read when its turn comes."""
-        for number, result in enumerate(self._run.results, 1):
-            row = self._run.row(result)
-            said = words.line(evidence.summary_words(row), most=MOST_WORDS)
-            full = evidence.of_attempt(self._run, result, row=row) if self._written < self._most else None
-            del row  # it may be large, and a browser's page is written while this waits
-            yield Shown(number, result, said, full)
 
 
 def environment() -> jinja2.Environment:
@@ -164,18 +201,27 @@ def policy(style: str) -> str:
 
 def about(run: Run) -> list[tuple[str, str]]:
     """What ran, as far as it is known, by what each thing is called."""
-    file, _, name = str(_setting(run, "agent", "name")).rpartition(":")
-    known = [
-        ("agent", f"{file.rpartition('/')[2]}:{name}" if file else name),
+    return known(
+        ("agent", agent(run.lock)),
         ("adapter", run.paths.selector),
-        ("judge", _setting(run, "judge", "mode")),
+        ("judge", setting(run.lock, "judge", "mode")),
         ("Hermit", run.lock.get("hermit")),
-    ]
-    return [(name, words.line(str(value), most=120)) for name, value in known if value]
+    )
 
 
-def _setting(run: Run, section: str, key: str) -> Any:
+def known(*facts: tuple[str, Any]) -> list[tuple[str, str]]:
+    """The facts that say something, each on one line."""
+    return [(name, words.line(str(value), most=120)) for name, value in facts if value]
+
+
+def agent(lock: Mapping[str, Any]) -> str:
+    """The agent without the directory it lies in."""
+    file, _, name = str(setting(lock, "agent", "name")).rpartition(":")
+    return f"{file.rpartition('/')[2]}:{name}" if file else name
+
+
+def setting(lock: Mapping[str, Any], section: str, key: str) -> Any:
     """A setting of what ran; empty where it is not known."""
-    settings = run.lock.get("settings")
+    settings = lock.get("settings")
     inner = settings.get(section) if isinstance(settings, dict) else None
     return inner.get(key) or "" if isinstance(inner, dict) else ""

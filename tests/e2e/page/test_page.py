@@ -190,7 +190,7 @@ def written(made: Any) -> Path:
     """The page, written by this process, but for the one thing that no policy of a page stops: a refresh leads away."""
     target: Path = made.root / "planted.html"
     with load.opened(made.root / "runs" / "one") as run:
-        page.write(run, target)
+        page.write(page.Page(run), target)
     target.write_bytes(target.read_bytes().replace(b'http-equiv="refresh"', b'http-equiv="no"'))
     return target
 

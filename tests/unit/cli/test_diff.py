@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 TASKS = '{"id": "a", "n": 1}\n{"id": "b", "n": 0}\n'
 
@@ -61,3 +62,39 @@ def test_runs_that_cannot_be_compared_are_exit_2_and_one_message(
     assert (said.code, said.out) == (2, "")
     assert "cannot be compared" in said.err
     assert "score both on one file of tasks" in said.err
+
+
+@pytest.fixture
+def trained(runs: tuple[str, str]) -> tuple[str, str]:
+    """Two training runs of a step each, whose evaluations of one name are those of the two runs."""
+    for number, run in enumerate(runs):
+        learner = {"status": "done", "summary": "", "usage": {}, "tools": {}, "wall_s": 1}
+        line = {"step": 1, "epoch": 1, "adapter": "a", "commit": "b", "outcome": "kept", "learner": learner}
+        line |= {"mean_score": 0.25 + number / 2, "wall_s": 2}
+        (Path(run) / "steps.jsonl").write_text(f"{json.dumps(line)}\n")
+    return runs
+
+
+def test_two_training_runs_are_shown_step_by_step_and_on_the_test_split(
+    hermit: Callable[..., Any], trained: tuple[str, str]
+) -> None:
+    said = hermit("diff", *trained)
+    assert (said.code, said.err) == (0, "")
+    lines = [line.split() for line in said.out.splitlines()]
+    assert ["step", "1", "0.2500", "0.7500", "+0.5000"] in lines
+    assert [
+        *["none", "0.5000", "0.5000", "+0.0000", "-12.7062", "to", "+12.7062", "1", "1", "0", "p", "=", "1"]
+    ] in lines
+    assert f"hermit diff {trained[0]}/eval/none {trained[1]}/eval/none" in said.out
+    assert "note         one has not ended" in said.out
+    assert "run `hermit eval --adapter final`" in said.out
+    assert hermit("diff", *trained, "--json").document["steps"][0]["difference"] == 0.5
+
+
+def test_a_training_run_is_not_compared_with_an_evaluation(
+    hermit: Callable[..., Any], trained: tuple[str, str]
+) -> None:
+    said = hermit("diff", trained[0], f"{trained[1]}/eval/none")
+    assert (said.code, said.out) == (2, "")
+    assert "name two training runs, or two evaluations" in said.err
+    assert hermit("diff", f"{trained[0]}/eval/none", f"{trained[1]}/eval/none").code == 0

@@ -119,3 +119,59 @@ def test_on_a_terminal_the_table_has_colours_and_no_words_of_others_among_its_co
     assert "\x1b[2J" not in text
     assert text.count("\n") == 4  # a line for each, however long the words are
     assert all(f"task/{number:03}" in text for number in range(3))
+
+
+@pytest.fixture
+def trained(made: Path) -> Path:
+    """The directory of a training run with one step of two attempts, one evaluation, and hostile words of its learner."""
+    directory = made.with_name("trained")
+    os.rename(made, directory)
+    said = "done \x1b[2J\u202e ##[add-mask]x"
+    learner = {"status": "done", "error": "", "summary": said, "rationale": "", "usage": {}, "tools": {}, "wall_s": 1}
+    line = {"step": 1, "epoch": 1, "adapter": "a", "commit": "b", "outcome": "kept", "learner": learner, "wall_s": 2}
+    line |= {"mean_score": 0.5, "budget": {"usd": 4.0}, "rollouts": {"cost_usd": 1, "tokens": 5, "unknown_cost": 1}}
+    (directory / "steps.jsonl").write_text(f"{json.dumps(line)}\ntorn\n\n")
+    step = directory / "step_0001"
+    step.mkdir()
+    (step / "results.jsonl").write_bytes((directory / "eval" / "none" / "results.jsonl").read_bytes())
+    return directory
+
+
+def test_a_training_run_has_a_line_for_each_step_and_a_page_of_its_own(
+    hermit: Callable[..., Any], trained: Path
+) -> None:
+    said = hermit("report", str(trained))
+    assert (said.code, said.err) == (0, "")
+    lines = said.out.splitlines()
+    assert lines[0].split()[:4] == ["change", "was", "step", "score"]
+    assert lines[1].split()[:6] == ["kept", "step", "1,", "epoch", "1", "0.5"]
+    for fact in (
+        "steps        1; it has not ended",
+        "mean score   0.5000 in the first step, 0.5000 in the last",
+        "test split   none: 0.5000",
+        "cost         $1.0000, unknown for 1 calls; 5 tokens, 2.0 s",
+        "budget       1 of 4 usd (25%)",
+        "note         line 2 of steps.jsonl is no step, and is left out",
+        f"page         {trained / 'report.html'}",
+    ):
+        assert fact in said.out
+    assert (trained / "report.html").read_bytes().startswith(b"<!doctype html>")
+    assert all(letter.isprintable() or letter == "\n" for letter in said.out)
+    assert r"done \x1b[2J\u202e" in said.out
+    assert "##[" not in said.out
+
+
+def test_a_training_run_as_json_is_one_document(hermit: Callable[..., Any], trained: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    document = hermit("report", str(trained), "--json", "--page", str(page)).document
+    assert (document["training"], document["steps"][0]["mean_score"], document["page"]) == (True, 0.5, str(page))
+    assert page.exists()
+
+
+def test_one_step_and_one_evaluation_of_a_training_run_are_still_their_own(
+    hermit: Callable[..., Any], trained: Path
+) -> None:
+    for inner in ("step_0001", "eval/none"):
+        document = hermit("report", str(trained / inner), "--json").document
+        assert [each["id"] for each in document["attempts"]] == ["a", "b"]
+        assert document["page"] == str(trained / inner / "report.html")

@@ -14,7 +14,7 @@ from hermit.run.reading import isolation
 def test_every_field_of_a_record_is_read(maker: Any, a_row: Any, a_record: Any) -> None:
     made = a_record(image="hermit", reaches=("80 -> x",), warnings=("weak",), network="isolated", reason="")
     run = maker.opened([a_row("a", records=["r.json"])], records={"r.json": made})
-    start = isolation.start(run, "r.json")
+    start = isolation.start(run.top, "r.json")
     assert start is not None
     for name in ("role", "backend", "version", "confined", "image", "network", "reaches", "warnings", "variables"):
         assert getattr(start, name) == getattr(made, name)
@@ -61,7 +61,7 @@ def test_what_all_records_say_is_counted(maker: Any, a_row: Any, a_record: Any) 
 )
 def test_what_is_no_truth_value_is_read_as_the_worse_one(maker: Any, a_row: Any, a_record: Any, wrong: Any) -> None:
     document = json.dumps({**json.loads(a_record().as_json()), **wrong}).encode()
-    start = isolation.start(maker.opened([a_row("a")], records={"r.json": document}), "r.json")
+    start = isolation.start(maker.opened([a_row("a")], records={"r.json": document}).top, "r.json")
     assert start is not None
     worse = not start.confined or not start.empty or start.failed or start.binds[0].writable
     assert worse
@@ -69,4 +69,4 @@ def test_what_is_no_truth_value_is_read_as_the_worse_one(maker: Any, a_row: Any,
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"null", b"\xff", b"[" * 5000, b'{"role": "task"}'])
 def test_a_record_that_is_none_is_missing(maker: Any, a_row: Any, data: bytes) -> None:
-    assert isolation.start(maker.opened([a_row("a")], records={"r.json": data}), "r.json") is None
+    assert isolation.start(maker.opened([a_row("a")], records={"r.json": data}).top, "r.json") is None

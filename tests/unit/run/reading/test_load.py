@@ -160,9 +160,9 @@ def test_a_file_of_the_run_that_leads_elsewhere_is_not_read(maker: Any, a_row: A
     link = paths.logs("a", 0) / "agent.out"
     link.parent.mkdir(parents=True)
     link.symlink_to(tmp_path / "secret")
-    assert run.read(link, most=100) is None
+    assert run.top.read(link, most=100) is None
     for name in ("../../secret", "/etc/passwd", "a\0b", "\ud800", "", ".."):
-        assert run.read(paths.records / name, most=100) is None
+        assert run.top.read(paths.records / name, most=100) is None
 
 
 @pytest.mark.parametrize(

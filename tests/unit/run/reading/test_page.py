@@ -224,21 +224,21 @@ def test_a_page_is_replaced_and_nothing_else_is(maker: Any, a_row: Any, tmp_path
     run = maker.opened([a_row("a")])
     target = tmp_path / "page.html"
     for _ in range(2):
-        page.write(run, target)
+        page.write(page.Page(run), target)
     assert target.read_bytes().startswith(page.HEAD)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
     other = tmp_path / "mine.html"
     other.write_text("<!doctype html>\n<p>mine")
     for wrong in (other, tmp_path):
         with pytest.raises(ConfigError, match="no page of a run"):
-            page.write(run, wrong)
+            page.write(page.Page(run), wrong)
     assert other.read_text() == "<!doctype html>\n<p>mine"
 
 
 def test_a_page_that_cannot_be_written_is_one_refusal(maker: Any, a_row: Any, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match=r"cannot be written: (File exists|Not a directory)") as caught:
-        page.write(maker.opened([a_row("a")]), tmp_path / "file" / "page.html")
+        page.write(page.Page(maker.opened([a_row("a")])), tmp_path / "file" / "page.html")
     assert "--page" in caught.value.cure
 
 
