@@ -25,7 +25,10 @@ def write(plan: TrainPlan, tree: Tree, lines: Sequence[dict[str, Any]], *, commi
         untrusted.Refused: Something in the checkout is in the way.
     """
     check_out(tree, plan.name, at=str(plan.paths.checkout), version=tree.version(commit))
-    write_atomically(plan.paths.card, redactor.text(text(plan, lines, commit=commit)).encode("utf-8", "replace"))
+    words = redactor.text(text(plan, lines, commit=commit)).encode("utf-8", "replace")
+    write_atomically(
+        plan.paths.card, words, made_in=plan.paths.root
+    )  # a version has no rule about what grows beside it
 
 
 def text(plan: TrainPlan, lines: Sequence[dict[str, Any]], *, commit: str) -> str:

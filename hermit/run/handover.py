@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermit.agent.result import Failure
 from hermit.evolver import wire
+from hermit.evolver.base import MOST_TEXT
 from hermit.handoff import budget, scrub
 from hermit.handoff.collect import collect
 from hermit.handoff.redact import Found
@@ -34,10 +35,12 @@ if TYPE_CHECKING:
     from hermit.run.train_paths import StepPaths, TrainPaths
 
 # Copies a directory that somebody else filled into one that exists and is empty.
-Copier = Callable[[str, str], "Collection"]
+Copier = Callable[[str, str, budget.Budget], "Collection"]
 # What lasts from call to call, beside the adapter; scratch lasts while the process does.
 LASTING = ("state", "home", "output")
 KEPT = ("adapter", *LASTING)
+# Of what a learner leaves as its adapter, of which files are read one by one; the rest of its desk may be large.
+MOST_ADAPTER = budget.Budget(entries=20_000, bytes=512 * budget.MIB, apparent_bytes=budget.GIB, depth=64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +53,8 @@ class Answer:
         failure: How the call failed; ``None`` where it did not.
         meters: What the tools it called came to, by name.
         wall_s: Seconds it took.
-        dropped: How many entries of what it left were not kept, by reason.
+        dropped: How many entries of what it left were not kept, by the part of the desk and the reason.
+        scrubbed: Which keys were taken out of what it left, and where: counts, never values.
     """
 
     phase: str
@@ -59,6 +63,7 @@ class Answer:
     meters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     wall_s: float = 0.0
     dropped: Mapping[str, int] = field(default_factory=dict)
+    scrubbed: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def status(self) -> str:
@@ -90,6 +95,7 @@ class Answer:
             "meters": {name: dict(meter) for name, meter in self.meters.items()},
             "wall_s": round(self.wall_s, 3),
             "dropped": dict(self.dropped),
+            "scrubbed": dict(self.scrubbed),
         }
 
     @classmethod
@@ -105,6 +111,7 @@ class Answer:
             meters=document["meters"],
             wall_s=document["wall_s"],
             dropped=document["dropped"],
+            scrubbed=document["scrubbed"],
         )
 
 
@@ -165,11 +172,13 @@ def put_material(desk: Desk, paths: TrainPaths) -> None:
             (part / name).mkdir()
             collect(str(paths.material / name), ["."], into=str(part / name))
     for name in ("README.md", "index.jsonl"):
-        write_atomically(part / name, (paths.material / name).read_bytes())
-    link = part / ".current.new"
-    link.unlink(missing_ok=True)
-    link.symlink_to((paths.material / "current").readlink())
-    os.replace(link, part / "current")
+        if (paths.material / name).exists():  # there is none of it before the first step
+            write_atomically(part / name, (paths.material / name).read_bytes())
+    if (paths.material / "current").is_symlink():
+        link = part / ".current.new"
+        link.unlink(missing_ok=True)
+        link.symlink_to((paths.material / "current").readlink())
+        os.replace(link, part / "current")
 
 
 def put_history(desk: Desk, entries: Iterable[tuple[dict[str, Any], str]]) -> None:
@@ -198,8 +207,8 @@ def _fill(directory: Path, files: Files) -> None:
 # From the desk
 
 
-def keep(desk: Desk, step: StepPaths, answer: Answer, *, copy: Copier, redactor: Redactor) -> Answer:
-    """Keeps what a call left, with its answer: whole, or not at all.
+def keep(desk: Desk, step: StepPaths, answer: Answer, *, copy: Copier, redactor: Redactor, scratch: Path) -> Answer:
+    """Keeps what a call left, with its answer: whole, or not at all. What is returned is what was kept.
 
     Args:
         desk: The desk, on which nobody works any more.
@@ -207,6 +216,7 @@ def keep(desk: Desk, step: StepPaths, answer: Answer, *, copy: Copier, redactor:
         answer: What came of the call.
         copy: Copies a directory that a learner filled into one that exists and is empty.
         redactor: Takes the keys out.
+        scratch: A directory of this process alone: the run's own never holds a key, not even for a moment.
 
     Raises:
         HermitError: It cannot be kept, and the call will have to be made again.
@@ -216,29 +226,64 @@ def keep(desk: Desk, step: StepPaths, answer: Answer, *, copy: Copier, redactor:
     remove(str(made))
     made.mkdir(parents=True)
     dropped: dict[str, int] = {}
+    found = Found()
     with told(step.call):
         for name in KEPT:
-            (made / name).mkdir()
-            for reason, count in _copied(desk.part(name), made / name, copy):
-                dropped[reason] = dropped.get(reason, 0) + count
-            if name != "adapter":  # that is scrubbed before it is committed
-                scrub.tree(redactor, str(made / name), found=Found())
-        whole = replace(answer, dropped=dropped)
-        write_json(made / "answer.json", redactor.value(whole.as_json(), where=step.call.name))
+            left = _Left(desk.part(name), made / name, MOST_ADAPTER if name == "adapter" else budget.DEFAULT)
+            dropped |= left.keep(copy, redactor, scratch=scratch, found=found)
+        whole = replace(answer, dropped=dropped, scrubbed=found.as_json() if found else {})
+        write_json(made / "answer.json", _without_keys(whole, redactor))
         flush_tree(made)
         os.rename(made, step.call)
         flush_directory(step.call.parent)
-    return whole
+    again = kept(step)
+    assert again is not None  # noqa: S101 - it has just been written
+    return again
 
 
-def _copied(part: Path, into: Path, copy: Copier) -> Iterable[tuple[str, int]]:
-    """Copies a part; one that is more than a copy may take is dropped whole, and told."""
+@dataclass(frozen=True)
+class _Left:
+    """A part of the desk that a call has left, and the most that is kept of it."""
+
+    part: Path
+    into: Path
+    most: budget.Budget
+
+    def keep(self, copy: Copier, redactor: Redactor, *, scratch: Path, found: Found) -> dict[str, int]:
+        """Copies it without a key; one that is more than a copy may take is dropped whole, and told."""
+        copied = scratch / f"left-{self.part.name}" if redactor else self.into
+        copied.mkdir()
+        try:
+            dropped = copy(str(self.part), str(copied), self.most).dropped
+            if redactor:
+                scrub.tree(redactor, str(copied), found=found)
+                self.into.mkdir()
+                collect(str(copied), ["."], into=str(self.into))
+        except budget.TooMuch as error:
+            remove(str(self.into))
+            if self.part.name != "adapter":  # an empty one would say that all of it was taken out
+                self.into.mkdir()
+            dropped = ((str(error), 1),)
+        finally:
+            if redactor:
+                remove(str(copied))
+        return {f"{self.part.name}: {reason}": count for reason, count in dropped}
+
+
+def _without_keys(answer: Answer, redactor: Redactor) -> dict[str, Any]:
+    """The document of an answer without a key, which can be read again whatever stood in the place of one."""
+    clean: dict[str, Any] = redactor.value(answer.as_json(), where="answer.json")
+    said = clean["result"] or {}
+    for name in ("summary", "rationale"):  # the name of a variable may be longer than its value
+        if isinstance(said.get(name), str):
+            said[name] = said[name][:MOST_TEXT]
     try:
-        return copy(str(part), str(into)).dropped
-    except budget.TooMuch as error:
-        remove(str(into))
-        into.mkdir()
-        return [(f"{part.name}: {error}", 1)]
+        Answer.read(clean)
+    except (KeyError, TypeError, ValueError):
+        failure = Failure("result", "what it handed back makes no sense without the keys that stood in it")
+        unreadable = replace(answer, result=None, failure=failure, meters={}, dropped={}, scrubbed={})
+        return {**clean, **{name: unreadable.as_json()[name] for name in ("phase", "result", "failure", "wall_s")}}
+    return clean
 
 
 def kept(step: StepPaths) -> Answer | None:

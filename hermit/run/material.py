@@ -12,7 +12,7 @@ from hermit.domain.attempt import Status
 from hermit.handoff.collect import collect
 from hermit.handoff.redact import Found
 from hermit.handoff.remove import remove
-from hermit.run.paths import file_name, write_atomically, write_json
+from hermit.run.paths import file_name, flush_directory, flush_tree, write_atomically, write_json
 from hermit.run.report import Tally
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ What came of each step so far: how the tasks of the step went with the adapter a
 - `step_NNNN/tasks/<id>.json`: a task as the agent got it, what the agent answered, and the judge's score and feedback.
 - `step_NNNN/trajectories/<id>/`: what the agent printed and logged, and its messages in `messages.jsonl`.
 - `step_NNNN/check_feedback.json`: what checking the adapter after that step found, and what was put right. It is there once
-  the step has been checked.
+  the step has been checked; its `not_copied` counts what was left in the workspace and could not come along.
 
 A score of `null` with the status `sandbox_error` says that the sandbox broke: nobody's fault here, and no reason to change anything.
 """
@@ -102,13 +102,15 @@ def write(paths: TrainPaths, step: Step, *, redactor: Redactor) -> None:
         write_json(made / "tasks" / f"{name}.json", redactor.value(whole, found=Found(), where=name))
         for row in attempts:
             _copy_logs(paths.step(step.number).logs(task.id, row["repeat"]), made / "trajectories" / name)
+    flush_tree(made)
     remove(str(place))
     os.rename(made, place)
+    flush_directory(paths.material)  # a later step is shown it, and nobody makes it again
     _point_to(paths, step.number)
 
 
 def add_check(paths: TrainPaths, number: int, feedback: Mapping[str, Any]) -> None:
-    """Adds to the material of a step what checking its adapter found."""
+    """Adds to the material of a step what checking its adapter found; of a bootstrap that is all there is."""
     write_json(paths.material_of(number) / "check_feedback.json", feedback)
 
 
@@ -130,7 +132,7 @@ def _copy_logs(logs: Path, into: Path) -> None:
 
 def _point_to(paths: TrainPaths, number: int) -> None:
     """The index, and the link to the last step."""
-    steps = sorted(entry for entry in paths.material.glob("step_*") if entry.is_dir())
+    steps = sorted(entry for entry in paths.material.glob("step_*") if (entry / "summary.json").is_file())
     lines = [json.loads((entry / "summary.json").read_bytes()) | {"path": entry.name} for entry in steps]
     index = "".join(f"{json.dumps(line)}\n" for line in lines)
     write_atomically(paths.material / "index.jsonl", index.encode("ascii"))

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from hermit.config.schema import BudgetConfig
+    from hermit.run.handover import Answer
 
 SECONDS_PER_HOUR = 3600.0
 
@@ -52,6 +53,11 @@ class Spending:
         self.tokens += int(usage.get("tokens", 0))
         for meter in tools.values():
             self._add_sums(meter)
+
+    def add_final(self, answer: Answer) -> None:
+        """Takes the learner's last call, which is no step's."""
+        self.add_answer(answer.usage, answer.meters)
+        self.wall_s += answer.wall_s
 
     def _add_sums(self, sums: Mapping[str, Any]) -> None:
         self.usd += sums["cost_usd"]

@@ -14,6 +14,7 @@ from hermit.run.paths import write_atomically
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from hermit.run.handover import Answer
     from hermit.run.spending import Spending
     from hermit.run.training import TrainPlan
 
@@ -52,6 +53,19 @@ def add(path: Path, lines: list[dict[str, Any]], line: dict[str, Any]) -> None:
     whole = [*lines, line]
     write_atomically(path, "".join(f"{json.dumps(each)}\n" for each in whole).encode("ascii"))
     lines.append(line)
+
+
+def final(answer: Answer, *, outcome: str) -> dict[str, Any]:
+    """What a summary says of the learner's last call."""
+    return {
+        "status": answer.status,
+        "error": answer.error,
+        "summary": getattr(answer.result, "summary", ""),
+        "outcome": outcome,
+        "usage": dict(answer.usage),
+        "tools": dict(answer.meters),
+        "wall_s": answer.wall_s,
+    }
 
 
 def summary(

@@ -30,6 +30,7 @@ from hermit.run.learner import Ask, Desk, Learner, Traits, laid
 from hermit.run.paths import make_directory, write_atomically
 from hermit.run.report import kept_rows
 from hermit.run.served import Returned
+from hermit.run.spending import cost_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from hermit.adapter.files import Files
     from hermit.config.tasks import Task
     from hermit.domain.record import Record
+    from hermit.handoff.budget import Budget
     from hermit.handoff.collect import Collection
     from hermit.handoff.redact import Redactor
     from hermit.run.bench import Bench, Stop
@@ -70,7 +72,8 @@ class Studio:
     show: Callable[[Progress], None]
     _place: StepPaths | None = field(default=None, init=False)
     _rollouts: int = field(default=0, init=False)
-    _one_at_a_time: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _writing: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _attempting: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     @property
     def redactor(self) -> Redactor:
@@ -160,25 +163,39 @@ class Studio:
             SandboxError: Its sandbox failed.
             Interrupted: The run was given up.
         """
-        self._place = place
-        place.evaluation.mkdir(parents=True, exist_ok=True)
+        self._place, self._rollouts = place, 0
+        make_directory(place.evaluation)
+        remove(str(place.rollouts))  # of a call that was cut off, and is now made anew
+        for left in (place.tools, place.printed("out"), place.printed("err")):
+            left.unlink(missing_ok=True)
         if ask.phase not in self.phases and ask.phase != "step":
             return handover.Answer(phase=ask.phase)
         called = self.learner.call(ask, self.traits, tools=self._tools(), cancel=self.bench.stop.descriptor)
-        for name, data in (("learner.out", called.stdout), ("learner.err", called.stderr)):
+        for stream, data in (("out", called.stdout), ("err", called.stderr)):
             if data:
-                write_atomically(place.evaluation / name, data)
-        return handover.answer_of(ask.phase, called)
+                write_atomically(place.printed(stream), data)
+        answer = handover.answer_of(ask.phase, called)
+        if not self._rollouts:
+            return answer
+        # By the rows: what was stopped half-way, or says of some attempts alone what they cost, is in them too.
+        files = sorted(place.rollouts.glob("*/results.jsonl"))
+        spent = cost_of(row for file in files for row in kept_rows(file))
+        return replace(answer, meters={**answer.meters, "run_agent": {**answer.meters.get("run_agent", {}), **spent}})
 
     def keep(self, place: StepPaths, answer: Answer) -> Answer:
-        """Keeps what a call left."""
-        return handover.keep(self.desk, place, answer, copy=self._copy, redactor=self.redactor)
+        """Keeps what a call left; the next one finds what was kept, as it would in another process."""
+        scratch = self.bench.scratch
+        answer = handover.keep(self.desk, place, answer, copy=self._copy, redactor=self.redactor, scratch=scratch)
+        if any(not reason.startswith("adapter: ") for reason in answer.dropped):
+            handover.put_back(self.desk, place)
+        return answer
 
-    def _copy(self, source: str, into: str) -> Collection:
+    def _copy(self, source: str, into: str, limits: Budget) -> Collection:
         """Copies what a learner left: inside a sandbox that sees nothing else, where one can be had."""
-        if not self.bench.place.confined:
-            return collect(source, ["."], into=into)
-        return carry(self.bench.place, source, into=into, keep=self._keep, cancel=self.bench.stop.descriptor)
+        place = self.bench.place
+        if not place.confined:
+            return collect(source, ["."], into=into, limits=limits)
+        return carry(place, source, into=into, limits=limits, keep=self._keep, cancel=self.bench.stop.descriptor)
 
     def _keep(self, record: Record) -> None:
         self.bench.keep_record(record, of=(self._place.selector if self._place else "learner", 0), found=Found())
@@ -187,7 +204,7 @@ class Studio:
         """Leaves a line of a call of a tool."""
         assert self._place is not None  # noqa: S101 - a tool is called during a call
         line = json.dumps(self.redactor.value(row, where="tools.jsonl"))
-        with self._one_at_a_time, self._place.tools.open("a", encoding="ascii") as file:
+        with self._writing, self._place.tools.open("a", encoding="ascii") as file:
             file.write(f"{line}\n")
 
     # What it may ask for
@@ -214,12 +231,11 @@ class Studio:
             return Failure("argument", f"{unknown[0]!r:.80} is no task of the training split")
         reading = adapter_files.read(argument["adapter"], structure=self.plan.template.manifest.structure)
         assert self._place is not None  # noqa: S101 - a tool is called during a call
-        with self._one_at_a_time:
+        tasks = [known[name] for name in dict.fromkeys(argument["tasks"])]
+        with self._attempting:  # a call at a time: agent.concurrency bounds all attempts
             self._rollouts += 1
             place = self._place.rollout(self._rollouts)
-        remove(str(place.evaluation))
-        tasks = [known[name] for name in dict.fromkeys(argument["tasks"])]
-        rows = self.attempts(tasks, place, reading.files, stop=Borrowed(cancel))
+            rows = self.attempts(tasks, place, reading.files, stop=Borrowed(cancel))
         told = [{"id": row["id"], **material.shown(row)} for row in rows]
         costs = [row["cost_usd"] for row in rows]
         cost = None if None in costs else sum(costs)

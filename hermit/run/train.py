@@ -17,16 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 from hermit.adapter import difference
 from hermit.adapter import files as adapter_files
-from hermit.adapter.files import Files
+from hermit.adapter.files import Files, Reading
+from hermit.adapter.spec import examined
 from hermit.adapter.tree import ROOT, ROOT_WHEN, Tree, scrubbed
 from hermit.errors import ConfigError, ExitCode, SandboxError
 from hermit.evolver.base import Progress as Where
 from hermit.run import bench as benches
 from hermit.run import card, claim, handover, material, steps, studio
-from hermit.run.adapter_check import check_spec, settled
+from hermit.run.adapter_check import Settled, check_spec, settled
 from hermit.run.capacity import Admission, declared_mb
 from hermit.run.learner import Ask
-from hermit.run.paths import write_json
+from hermit.run.paths import remove_unfinished, write_atomically, write_json
 from hermit.run.spending import Spending, cost_of
 from hermit.run.train_paths import step_name
 from hermit.signals import GivenUp
@@ -34,7 +35,6 @@ from hermit.signals import GivenUp
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from hermit.run.adapter_check import Settled
     from hermit.run.evaluate import Progress
     from hermit.run.handover import Answer
     from hermit.run.place import InImage
@@ -71,13 +71,18 @@ def train(
         Interrupted: The run was given up; every finished piece is kept.
     """
     paths = plan.paths
+    refuse_finished(plan)
     with (
         claim.held(paths.root, plan.rollouts.paths.records),
         benches.Stop() as stop,
         GivenUp(stop.set, _leave) as given_up,
     ):
-        refuse_finished(plan)
+        refuse_finished(plan)  # it may have ended meanwhile
+        if not paths.begun_steps:  # nothing was made that another config could be taken to have made
+            paths.lock.unlink(missing_ok=True)
         claim.match(paths.lock, plan.lock, made=paths.steps, start_over=ANOTHER)
+        for directory in paths.begun:
+            remove_unfinished(directory)
         admission = Admission(each_mb=declared_mb(plan.config), stop=stop.descriptor, tell=lambda _: None)
         with studio.opened(plan, place, stop=stop, admission=admission, show=attempts) as room:
             given_up.in_order = True
@@ -156,9 +161,10 @@ class Training:
             self.spending.add_step(line)
         if self.lines:
             last = self.plan.paths.step(self.lines[-1]["step"])
-            self.commit = self.lines[-1]["commit"]
+            self.commit = self.tree.find(self.lines[-1]["commit"])
             self.session = self.handed_on(handover.kept(last))
             handover.put_back(self.studio.desk, last)
+            self.forget_earlier()
         else:
             self.commit = self.first_version()
         # A version that was made of a step that was not finished is made once more, and is the same.
@@ -206,12 +212,27 @@ class Training:
         began, place = time.monotonic(), self.plan.paths.step(0)
         answer = handover.kept(place)
         if answer is None:
-            self.studio.prepare(self.files, self.history())
-            ready = self.studio.call(Ask("setup"), place)
-            if ready.failure is not None:
-                raise SandboxError(f"the learner cannot be set up: {ready.error}", cause="setup")
+            self.set_up(place.setup)
             answer = self.call(Ask("bootstrap", progress=Where(epoch=1, step=0)), place)
         self.advance(place, answer, head={"step": 0, "epoch": 0, "ends_epoch": False}, began=began)
+
+    def set_up(self, place: StepPaths) -> None:
+        """Lets the learner prepare itself, once; what it changes of the adapter is nothing to anybody.
+
+        Raises:
+            SandboxError: It cannot.
+        """
+        if "setup" not in self.studio.phases:
+            return
+        if handover.kept(place) is not None:
+            handover.put_back(self.studio.desk, place)
+            return
+        self.studio.prepare(self.files, self.history())
+        ready = self.studio.call(Ask("setup"), place)
+        if ready.failure is not None:
+            cure = "correct the learner, and run the same command again"
+            raise SandboxError(f"the learner cannot be set up: {ready.error}", cause="setup", cure=cure)
+        self.studio.keep(place, ready)
 
     def step(self, batch: Batch) -> None:
         """One step: attempts, material, the learner's call, the next version."""
@@ -248,10 +269,7 @@ class Training:
         """Makes the next version of what a call left, and finishes the step."""
         before, found = self.commit, self.checked(place, answer)
         if found is not None:
-            feedback = {**found.as_json(), "not_copied": dict(answer.dropped)}
-            write_json(place.check, feedback)
-            if head["step"]:
-                material.add_check(self.plan.paths, head["step"], feedback)
+            material.add_check(self.plan.paths, head["step"], self.told(found, answer, place))
             self.take(found.files, answer, step=head["step"], place=place)
         said = {name: getattr(answer.result, name, "") for name in ("summary", "rationale")}
         learner = {
@@ -271,21 +289,37 @@ class Training:
             "budget": self.plan.config.trainer.budget.model_dump(mode="json"),
         }
         line["checkpoint"] = self.checkpoint(line)
-        last = self.lines[-1]["step"] if self.lines else None
         steps.add(self.plan.paths.steps, self.lines, line)
         self.spending.add_step(line)
         self.session = self.handed_on(answer)
-        if last is not None:
-            handover.forget(self.plan.paths.step(last))
+        self.forget_earlier()
         card.write(self.plan, self.tree, self.lines, commit=self.commit, redactor=self.studio.redactor)
         self.show(line)
+
+    def forget_earlier(self) -> None:
+        """Drops what lasts of every call but that of the last finished step."""
+        for line in self.lines[:-1]:
+            handover.forget(self.plan.paths.step(line["step"]))
+        handover.forget(self.plan.paths.step(0).setup)
+
+    def told(self, found: Settled, answer: Answer, place: StepPaths) -> dict[str, Any]:
+        """What the learner is told of the checks, kept with the step."""
+        said = {**found.as_json(), "not_copied": dict(answer.dropped)}
+        feedback: dict[str, Any] = self.studio.redactor.value(said, where=place.check.name)
+        write_json(place.check, feedback)
+        return feedback
 
     def checked(self, place: StepPaths, answer: Answer) -> Settled | None:
         """What becomes of what a call left; ``None`` where it failed or changed nothing, and nothing is taken of it."""
         if answer.status == "failed" or (answer.phase == "bootstrap" and answer.result is None):
             return None
         template = self.plan.template
-        reading = adapter_files.read(str(place.left("adapter")), structure=template.manifest.structure)
+        left = place.left("adapter")
+        if not left.is_dir():  # it was more than a copy may take: nothing is known of what it was
+            reasons = [reason.removeprefix("adapter: ") for reason in answer.dropped if reason.startswith("adapter: ")]
+            dropped = tuple(adapter_files.Dropped(".", reason) for reason in reasons)
+            return Settled(self.files, "taken back", examined(Reading(self.files, dropped), template))
+        reading = adapter_files.read(str(left), structure=template.manifest.structure)
         reading = replace(reading, files=scrubbed(reading.files, self.studio.scrub))  # a form may not outlive it
         return settled(reading, template, before=self.files, where=self.studio.strict)
 
@@ -297,7 +331,7 @@ class Training:
         message = f"Step {step}: {said}\n\n{getattr(answer.result, 'rationale', '')}"
         name, scrub = self.plan.name, self.studio.scrub
         version = self.tree.commit(files, run=name, message=message, when=ROOT_WHEN + step + 1, scrub=scrub)
-        place.change.write_text(difference.unified(self.files, version.files), encoding="utf-8")
+        write_atomically(place.change, difference.unified(self.files, version.files).encode("utf-8"))
         self.commit, self.files = version.commit, version.files
 
     def checkpoint(self, line: dict[str, Any]) -> str:
@@ -313,7 +347,7 @@ class Training:
         """Each step so far, with what it changed."""
         for line in self.lines:
             told = {name: line.get(name) for name in ("step", "epoch", "adapter", "commit", "outcome", "mean_score")}
-            told |= {name: line["learner"][name] for name in ("summary", "rationale")}
+            told |= {name: line["learner"][name] for name in ("status", "error", "summary", "rationale")}
             change = self.plan.paths.step(line["step"]).change
             yield told, change.read_text(encoding="utf-8") if line["changed"] else ""
 
@@ -321,20 +355,21 @@ class Training:
 
     def finalize(self, stopped: str) -> dict[str, Any]:
         """Lets the learner end the run, tags the last version, and leaves the summary."""
-        place = self.plan.paths.final
+        place, final = self.plan.paths.final, None
         answer = handover.kept(place)
         if answer is None and "finalize" in self.studio.phases and self.lines:
             answer = self.call(Ask("finalize", session=self.session), place)
         if answer is not None:
             found = self.checked(place, answer)
             if found is not None:
-                write_json(place.check, found.as_json())
+                self.told(found, answer, place)
                 self.take(found.files, answer, step=len(self.plan.batches) + 1, place=place)
-            self.spending.add_answer(answer.usage, answer.meters)
+            self.spending.add_final(answer)
+            final = steps.final(answer, outcome="not taken" if found is None else found.outcome)
+            handover.forget(self.plan.paths.step(self.lines[-1]["step"]))
         self.tree.tag(self.plan.name, "final", commit=self.commit)
         card.write(self.plan, self.tree, self.lines, commit=self.commit, redactor=self.studio.redactor)
-        found_keys = self.studio.learner.scrubbed()
         summary = steps.summary(self.plan, self.lines, commit=self.commit, stopped=stopped, spending=self.spending)
-        summary["scrubbed"] = found_keys.as_json()
+        summary |= {"final": final, "scrubbed": self.studio.learner.scrubbed().as_json()}
         write_json(self.plan.paths.summary, self.studio.redactor.value(summary, where="summary.json"))
         return summary

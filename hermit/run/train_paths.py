@@ -20,9 +20,23 @@ class StepPaths(RunPaths):
         """The directory of this step, which is called what selects it."""
         return self.root / self.selector
 
+    @property
+    def setup(self) -> StepPaths:
+        """The files of the learner's first call, which prepares it."""
+        return StepPaths(self.root, f"{self.selector}/setup")
+
+    @property
+    def rollouts(self) -> Path:
+        """The attempts that the learner asked for during its call, a directory for each time it did."""
+        return self.evaluation / "run_agent"
+
     def rollout(self, number: int) -> StepPaths:
-        """The attempts that the learner asked for during its call."""
-        return StepPaths(self.root, f"{self.selector}/run_agent/{number}")
+        """Those that it asked for at one time."""
+        return StepPaths(self.root, f"{self.selector}/{self.rollouts.name}/{number}")
+
+    def printed(self, stream: str) -> Path:
+        """What the learner printed during its call: ``out`` or ``err``."""
+        return self.evaluation / f"learner.{stream}"
 
     @property
     def tools(self) -> Path:
@@ -66,6 +80,7 @@ class TrainPaths:
         │   │                             adapter/ before it was checked, state/ and home/
         │   ├── learner.out learner.err   what it printed
         │   ├── tools.jsonl run_agent/    a line for each call of a tool; the attempts that it asked for
+        │   ├── setup/                    of step 0: the same of the call that prepared the learner
         │   ├── check_feedback.json       what checking the adapter found
         │   └── change.diff               what became of it
         ├── final/                        the same of the learner's last call
@@ -116,6 +131,18 @@ class TrainPaths:
     def step(self, number: int) -> StepPaths:
         """The files of one step."""
         return StepPaths(self.root, step_name(number))
+
+    @property
+    def begun_steps(self) -> tuple[Path, ...]:
+        """The directories of the steps that were begun."""
+        return tuple(sorted(self.root.glob("step_*")))
+
+    @property
+    def begun(self) -> tuple[Path, ...]:
+        """The directories that files of a run grow in, beside its own: of what was begun so far."""
+        calls = (*self.begun_steps, self.step(0).setup.evaluation, self.final.evaluation)
+        shown = (self.material, *self.material.glob("step_*"))
+        return tuple(each for each in (*calls, *shown) if each.is_dir() and not each.is_symlink())
 
     @property
     def final(self) -> StepPaths:

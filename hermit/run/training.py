@@ -23,6 +23,8 @@ from hermit.run.schedule import Batch, batches
 from hermit.run.train_paths import TrainPaths
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from hermit.adapter.files import Reading
     from hermit.adapter.template import Template
     from hermit.config.schema import RunConfig
@@ -92,7 +94,8 @@ def training(config: RunConfig, *, config_file: Path, inherited: str = "") -> Tr
     learner = learner_plan.planned(config, template=Path(template.source), secrets=rollouts.secrets, environ=variables)
     paths = TrainPaths(rollouts.paths.root)
     keys = tuple(dict.fromkeys((*rollouts.keys, *learner.keys)))
-    rollouts = replace(rollouts, keys=keys, beside=_beside(config), paths=paths.final)
+    once = config.model_copy(update={"eval": config.eval.model_copy(update={"repeats": 1})})
+    rollouts = replace(rollouts, config=once, keys=keys, beside=_beside(config), paths=paths.final)
     data, name = config.data, rollouts.paths.root.name
     trees.branch(name)
     steps = batches(
@@ -102,6 +105,9 @@ def training(config: RunConfig, *, config_file: Path, inherited: str = "") -> Tr
         seed=data.shuffle_seed if data.shuffle else None,
     )
     start = _start(config)
+    validation = load_tasks(config).split("val") if learner.method.validation_data else ()
+    lock = _lock(rollouts, template, start, learner.method)
+    lock = _with_splits(lock, train=rollouts.tasks, validation=validation)
     return TrainPlan(
         rollouts=rollouts,
         template=template,
@@ -110,8 +116,8 @@ def training(config: RunConfig, *, config_file: Path, inherited: str = "") -> Tr
         tree=versions.tree_directory(config),
         paths=paths,
         batches=tuple(steps),
-        validation=load_tasks(config).split("val") if learner.method.validation_data else (),
-        lock=Redactor(rollouts.keys).value(_lock(rollouts, template, start, learner.method)),
+        validation=validation,
+        lock=Redactor(rollouts.keys).value(_digested(lock)),
     )
 
 
@@ -141,6 +147,7 @@ def _lock(rollouts: EvalPlan, template: Template, start: Reading | None, method:
     }
     for key in MAY_CHANGE:
         settings["trainer"].pop(key)
+    settings.pop("eval")
     contents = {
         **rollouts.lock["contents"],
         "template": trees.root_commit(template).id,
@@ -148,6 +155,18 @@ def _lock(rollouts: EvalPlan, template: Template, start: Reading | None, method:
         "start_from": start.files.digest() if start is not None else "",
         "task_info": freeze.digest(str(config.task_info)) if config.task_info is not None else "",
     }
-    decides = {"settings": settings, "contents": contents}
+    return {"settings": settings, "contents": contents}
+
+
+def _with_splits(lock: dict[str, Any], *, train: Iterable[Task], validation: Iterable[Task]) -> dict[str, Any]:
+    """The same with what is trained on; what is tested on decides nothing here."""
+    contents = {key: digest for key, digest in lock["contents"].items() if key != "data.test"}
+    for key, tasks in (("data.train", train), ("data.val", validation)):
+        ids = json.dumps([task.id for task in tasks]).encode()
+        contents[key] = hashlib.sha256(ids).hexdigest()
+    return {**lock, "contents": contents}
+
+
+def _digested(decides: dict[str, Any]) -> dict[str, Any]:
     plain = json.dumps(decides, sort_keys=True).encode()
     return {"digest": hashlib.sha256(plain).hexdigest(), "hermit": hermit.__version__, **decides}

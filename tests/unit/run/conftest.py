@@ -18,16 +18,20 @@ from hermit.handoff import redact
 from hermit.roles import evolver as evolver_role
 from hermit.roles import models as model_role
 from hermit.roles import secrets as run_secrets
-from hermit.run import evaluate, learner_tools
+from hermit.run import evaluate, learner_tools, train, training
 from hermit.run import plan as plans
 from hermit.run.learner import Ask, Called, Learner, laid
 from hermit.run.served import Returned, Served
+from hermit.run.train_paths import TrainPaths
+
+from .forked import Forked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from hermit.config.schema import RunConfig
+    from hermit.run.training import TrainPlan
 
 CONFIG = """
 data: {tasks: data/tasks.jsonl, test: data/test.txt}
@@ -156,3 +160,116 @@ CHECK_SPEC = learner_tools.check_spec(_checked)
 @pytest.fixture
 def studio(run: Run, tmp_path: Path) -> Studio:
     return Studio(run, tmp_path / "desk", [], [], [])
+
+
+TRAINING = """
+data: {tasks: data/tasks.jsonl, train: data/train.txt, test: data/test.txt, step_size: 2, shuffle: false}
+agent: {name: "agent.py:run", concurrency: 2}
+judge: {path: judge.py}
+template: prompt-only
+evolver: {name: ./learner}
+trainer: {run_name: one}
+"""
+# The score of a task is how many lines the adapter has beyond the template's.
+READS = """
+import os
+from hermit import RunOutput
+def run(task, adapter):
+    with open(os.path.dirname(__file__) + "/calls", "a") as calls:
+        calls.write(f"attempt {task['id']}\\n")
+    lines = open(adapter / "ADAPTER.md").read().splitlines()
+    return RunOutput(sum(line.startswith("rule") for line in lines), cost_usd=0.5, tokens={"total": 10})
+"""
+SCORES = "def score(task, output): return {'score': output.output / 10, 'feedback': f'{output.output} rules'}\n"
+LEARNS = """
+import os
+from hermit.evolver import Evolver, FinalResult, StepResult
+BASE = {base!r}
+def called(words):
+    with open(BASE + "/calls", "a") as calls:
+        calls.write(words + "\\n")
+def add(ctx, words):
+    with open(ctx.workspace.adapter / "ADAPTER.md", "a") as page:
+        page.write(words + "\\n")
+class Learner(Evolver):
+"""
+STEP = """
+    def step(self, ctx):
+        called(f"step {ctx.progress.step}")
+        add(ctx, f"rule {ctx.progress.step}")
+        return StepResult(summary=f"rule {ctx.progress.step}")
+"""
+
+
+@dataclass
+class School:
+    """A training run in a directory of its own, without a sandbox."""
+
+    root: Path
+
+    def learns(self, *calls: str, said: str = "class: learner.py:Learner\n") -> None:
+        """Writes the learner: what its class says, by methods."""
+        (self.root / "learner").mkdir(exist_ok=True)
+        (self.root / "learner" / "evolver.yaml").write_text(said)
+        code = LEARNS.replace("{base!r}", repr(str(self.root))) + "".join(calls or (STEP,))
+        (self.root / "learner" / "learner.py").write_text(code)
+
+    @property
+    def paths(self) -> TrainPaths:
+        return TrainPaths(self.root / "runs" / "one")
+
+    def config(self, *overrides: str) -> RunConfig:
+        return load(self.root / "run.yaml", overrides, environ=dict(os.environ))
+
+    def plan(self, *overrides: str) -> TrainPlan:
+        return training.training(self.config(*overrides), config_file=self.root / "run.yaml")
+
+    def train(self, *overrides: str, place: sandboxes.Place | None = None) -> dict[str, Any]:
+        """Makes the run, or goes on with it."""
+        where = place or sandboxes.Place(Forked())
+        return train.train(self.plan(*overrides), where, attempts=lambda _: None, show=lambda _: None)
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.paths.steps.read_text().splitlines()]
+
+    @property
+    def calls(self) -> list[str]:
+        """What agent and learner were called for, in order."""
+        return (self.root / "calls").read_text().splitlines() if (self.root / "calls").exists() else []
+
+    def feedback(self, step: int) -> dict[str, Any]:
+        """What the learner is told of the checks of a step."""
+        return self.read(f"learning_material/step_{step:04d}/check_feedback.json")
+
+    def read(self, name: str) -> Any:
+        return json.loads((self.paths.root / name).read_bytes())
+
+    def text(self, name: str) -> str:
+        return (self.paths.root / name).read_text()
+
+    def git(self, *words: str) -> list[str]:
+        """What Git says of the tree, line by line."""
+        tree = self.root / "runs" / "trees" / "prompt-only"
+        done = subprocess.run(["git", f"--git-dir={tree}", *words], capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
+
+
+@pytest.fixture
+def school(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[School]:
+    root = tmp_path / "set"
+    (root / "data").mkdir(parents=True)
+    rows = [{"id": name, "n": number} for number, name in enumerate("abcdefgh")]
+    (root / "data" / "tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (root / "data" / "train.txt").write_text("a\nb\nc\nd\n")
+    (root / "data" / "test.txt").write_text("g\nh\n")
+    (root / "agent.py").write_text(READS)
+    (root / "judge.py").write_text(SCORES)
+    (root / "run.yaml").write_text(TRAINING)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    made = School(root)
+    made.learns()
+    yield made
+    assert os.listdir(scratch) == [], "a training run leaves nothing in its scratch"
