@@ -20,7 +20,7 @@ from hermit.adapter import files as adapter_files
 from hermit.adapter.files import Files, Reading
 from hermit.adapter.spec import examined
 from hermit.adapter.tree import ROOT, ROOT_WHEN, Tree, scrubbed
-from hermit.errors import ConfigError, ExitCode, SandboxError
+from hermit.errors import ConfigError, ExitCode, HermitError, SandboxError
 from hermit.evolver.base import Progress as Where
 from hermit.run import bench as benches
 from hermit.run import card, claim, handover, material, steps, studio
@@ -231,7 +231,7 @@ class Training:
         ready = self.studio.call(Ask("setup"), place)
         if ready.failure is not None:
             cure = "correct the learner, and run the same command again"
-            raise SandboxError(f"the learner cannot be set up: {ready.error}", cause="setup", cure=cure)
+            raise HermitError(f"the learner cannot be set up: {ready.error}", where="evolver.name", cure=cure)
         self.studio.keep(place, ready)
 
     def step(self, batch: Batch) -> None:

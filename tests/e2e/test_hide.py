@@ -100,6 +100,7 @@ def test_a_name_that_stands_for_nothing_is_recorded_and_refused_by_check(made: A
         "--no-probe",
         "--json",
         "sandbox.hide=[bench.scoring]",
+        "container.runtime=local",
     )
     said = made.machine.run(*words)
     assert said.code == 3, said.err

@@ -169,7 +169,8 @@ def lines_of(root: Path, paths: Iterable[str]) -> str:
             files.append(path)
             continue
         for directory, below, names in os.walk(root / path, followlinks=True):
-            below[:] = [name for name in below if name != "__pycache__"]
+            # What tools leave in a checkout is no part of it, and not in the wheel.
+            below[:] = [name for name in below if name != "__pycache__" and not name.startswith(".")]
             files += [os.path.relpath(os.path.join(directory, name), root) for name in names]
     kept = sorted(file for file in files if not file.endswith(".pyc"))
     return "".join(f"{hashlib.sha256((root / file).read_bytes()).hexdigest()}  {file}\n" for file in kept)

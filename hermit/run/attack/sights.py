@@ -6,9 +6,11 @@ import contextlib
 import os
 import re
 import socket
+import sys
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import hermit
 from hermit import RunOutput, environ, proc
 from hermit.domain import codec
 from hermit.domain.bind import contains
@@ -57,10 +59,15 @@ def other_calls(scene: Scene) -> RunOutput:
     if scene.confined:  # elsewhere that would be the whole machine
         roots += ["/tmp", "/dev/shm", *(f"/proc/{name}/cwd" for name in _listed("/proc") if name.isdigit())]  # noqa: S108
     wanted = {os.path.basename(name) for name in scene.targets}
-    found = [path for path in _files(roots, without=own) if os.path.basename(path) in wanted]
+    found = [path for path in _files(roots, without=own) if os.path.basename(path) in wanted and not _installed(path)]
     private = [path for path in found if not any(contains(shared, path) for shared in scene.shared)]
     scene.took.extend(f"saw the work of another call: {path}" for path in private[:MOST_TOLD])
     return _copied(scene, found, same_name=True)
+
+
+def _installed(path: str) -> bool:
+    """Whether a file belongs to the interpreter or to Hermit, which may be installed beside the work."""
+    return any(contains(place, path) for place in (sys.prefix, sys.base_prefix, os.path.dirname(hermit.__file__)))
 
 
 def git_history(scene: Scene) -> RunOutput:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermit.domain.attempt import Status
+from hermit.domain.attempt import Phase, Status
 from hermit.errors import ConfigError, SandboxError
 from hermit.run.attack import campaign, cheats, hints
 from hermit.run.attack.campaign import Attacked, Came, Tried
@@ -102,7 +102,14 @@ def test_where_not_even_nothing_can_be_tried_nothing_is_said(
     def broken(bench: Any, attempt: Any) -> Any:
         from hermit.run.report import Row
 
-        return Row(id=attempt.task.id, repeat=0, status=Status.SANDBOX_ERROR, cause="mount", error="it broke")
+        return Row(
+            id=attempt.task.id,
+            repeat=0,
+            status=Status.SANDBOX_ERROR,
+            phase=Phase.START,
+            cause="start",
+            error="it broke",
+        )
 
     monkeypatch.setattr(campaign.trial, "attempt", broken)
     with pytest.raises(SandboxError, match="it broke"):
