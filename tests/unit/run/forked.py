@@ -7,6 +7,7 @@ import importlib
 import os
 import select
 import signal
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -76,11 +77,15 @@ class Forked:
             self._in_child()
             os.setsid()
             signal.set_wakeup_fd(-1)
+            for given in {int(name) for name in os.listdir("/proc/self/fd")} - {0, 1, 2, *files}:
+                with contextlib.suppress(OSError):  # what the parent alone closes says something by that
+                    os.close(given)
             os.environ.clear()
             os.environ.update(env)
             os.chdir(sandbox.cwd or "/")
             os.dup2(files[2], 1)
             os.dup2(files[3], 2)
+            sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1, closefd=False) for number in (1, 2))
             module, _, name = command.worker.partition(":")
             # Each is closed by the worker, and read by the test by a descriptor of its own.
             getattr(importlib.import_module(module), name)(os.dup(files[0]), os.dup(files[1]))
