@@ -46,6 +46,7 @@ STYLES = {
     "repaired": "yellow",
     "taken back": "red",
     "not taken": "bold red",
+    "nothing": "dim",
 }
 MARKS = {
     Level.FIT: "[green]ok[/]",

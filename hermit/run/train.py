@@ -283,7 +283,7 @@ class Training:
             "adapter": before,
             "commit": self.commit,
             "changed": self.commit != before,
-            "outcome": "not taken" if found is None else found.outcome,
+            "outcome": outcome(answer, found),
             "learner": {**learner, **said, "wall_s": answer.wall_s},
             "wall_s": round(time.monotonic() - began, 3),
             "budget": self.plan.config.trainer.budget.model_dump(mode="json"),
@@ -365,7 +365,7 @@ class Training:
                 self.told(found, answer, place)
                 self.take(found.files, answer, step=len(self.plan.batches) + 1, place=place)
             self.spending.add_final(answer)
-            final = steps.final(answer, outcome="not taken" if found is None else found.outcome)
+            final = steps.final(answer, outcome=outcome(answer, found))
             handover.forget(self.plan.paths.step(self.lines[-1]["step"]))
         self.tree.tag(self.plan.name, "final", commit=self.commit)
         card.write(self.plan, self.tree, self.lines, commit=self.commit, redactor=self.studio.redactor)
@@ -373,3 +373,10 @@ class Training:
         summary |= {"final": final, "scrubbed": self.studio.learner.scrubbed().as_json()}
         write_json(self.plan.paths.summary, self.studio.redactor.value(summary, where="summary.json"))
         return summary
+
+
+def outcome(answer: Answer, found: Settled | None) -> str:
+    """What became of what a call left: ``not taken`` where the call failed, ``nothing`` where it has no result."""
+    if found is not None:
+        return found.outcome
+    return "not taken" if answer.status == "failed" else "nothing"

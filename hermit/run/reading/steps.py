@@ -28,6 +28,7 @@ OUTCOMES = {
     "repaired": "repaired",
     "taken_back": "taken back",
     "not_taken": "not taken",
+    "nothing": "nothing",
     "unfinished": "not finished",
 }
 KIND_OF = {name: kind for kind, name in OUTCOMES.items() if kind != "unfinished"}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermit import sandbox as sandboxes
-from hermit.errors import ConfigError, SandboxError
+from hermit.errors import ConfigError, HermitError, SandboxError
 from hermit.run import train
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def test_a_task_is_attempted_once_however_often_an_evaluation_would(school: Scho
 def test_a_learner_that_only_prepares_itself_has_a_step_0_that_changes_nothing(school: School) -> None:
     school.learns(STEP_AFTER_SETUP)
     school.train(ONE_STEP)
-    assert (school.lines[0]["step"], school.lines[0]["outcome"], school.lines[0]["changed"]) == (0, "not taken", False)
+    assert (school.lines[0]["step"], school.lines[0]["outcome"], school.lines[0]["changed"]) == (0, "nothing", False)
     assert school.lines[1]["changed"] is True
 
 
@@ -262,7 +262,7 @@ def test_a_learner_that_cannot_be_set_up_ends_the_run_which_goes_on_once_it_can(
         return StepResult()
 """
     school.learns(code)
-    with pytest.raises(SandboxError, match="cannot be set up: exception: ValueError: not yet"):
+    with pytest.raises(HermitError, match="cannot be set up: exception: ValueError: not yet"):
         school.train(ONE_STEP)
     assert not school.paths.steps.exists()
     (school.root / "ready").touch()
