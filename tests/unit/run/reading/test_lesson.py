@@ -82,6 +82,16 @@ def test_a_torn_log_of_tools_is_read_as_far_as_it_goes(maker: Any, step_line: An
     assert (use.came_to, use.unknown) == ("1 ok", 1)
 
 
+def test_attempts_that_the_learner_asked_for_are_named(maker: Any, step_line: Any) -> None:
+    paths = maker.training([step_line(1)])
+    for number in (2, 10, 1):
+        paths.step(1).rollout(number).evaluation.mkdir(parents=True)
+    (paths.step(1).evaluation / "run_agent" / "<b>").mkdir()
+    training = maker.trained(paths)
+    found = lesson.of_step(training, training.steps[0]).rollouts
+    assert found == tuple(f"step_0001/run_agent/{number}" for number in (1, 2, 10))
+
+
 def test_files_of_a_step_that_lead_elsewhere_are_not_read(maker: Any, step_line: Any, tmp_path: Path) -> None:
     (tmp_path / "secret").mkdir()
     (tmp_path / "secret" / "file").write_text("diff --git a/x b/x\n+secret\n")
