@@ -42,6 +42,14 @@ def test_the_reasons_of_an_outcome_are_told_one_by_one(maker: Any, whole_trainin
     assert (verdict.not_copied, verdict.more, verdict.path) == ((("link", 2),), 3, "step_0002/check_feedback.json")
 
 
+def test_a_check_that_passed_found_nothing(maker: Any, step_line: Any) -> None:
+    paths = maker.training([step_line(1)])
+    check = {"number": 2, "name": "formats", "state": "passed", "problems": [{"path": "x", "reason": "of old"}]}
+    maker.step(paths.step(1), checked={"checks": [check, {**check, "state": "not run"}]})
+    training = maker.trained(paths)
+    assert lesson.of_step(training, training.steps[0]).verdict.found == ()
+
+
 def test_why_a_call_failed_stands_first(maker: Any, whole_training: Any) -> None:
     training = maker.trained(whole_training)
     full = lesson.of_step(training, training.steps[5])
