@@ -35,6 +35,7 @@ MOST_DIFF = 2 << 20
 # Of all starts of a run: names that are looked at.
 MOST_RECORDS = 200_000
 MOST_STARTS = 30
+A_ROLLOUT = re.compile(r"[1-9][0-9]{0,8}")
 OF_A_CALL = re.compile(r"[0-9]{8}T[0-9.]+-(?:evolver|tool)-(step_[0-9]{4,9}|final|learner)-0(?:-[0-9]+)?\.json")
 
 
@@ -105,6 +106,7 @@ class Lesson:
         change: What it changed; ``None`` where nothing was.
         uses: The tools that were called.
         failed: Calls of them that failed.
+        rollouts: Where the attempts lie that the learner asked for.
         files: What the learner left for people.
         starts: The record of each start of its sandbox and of checks, with its name.
         starts_left_out: How many more there are.
@@ -117,6 +119,7 @@ class Lesson:
     change: Change | None
     uses: tuple[Use, ...]
     failed: tuple[Finding, ...]
+    rollouts: tuple[str, ...]
     files: tuple[Section, ...]
     starts: tuple[tuple[str, Start | None], ...]
     starts_left_out: int
@@ -140,6 +143,7 @@ def of_step(training: Training, step: Step, *, records: tuple[str, ...] = ()) ->
         change=_change(top, step),
         uses=uses,
         failed=failed,
+        rollouts=tuple(_rollouts(top, step)),
         files=tuple(evidence.files_below(top, step.paths.left("output"))),
         starts=tuple((words.spelled(name), isolation.start(top, name)) for name in records[:MOST_STARTS]),
         starts_left_out=len(records[MOST_STARTS:]),
@@ -291,6 +295,17 @@ def _tools(top: Top, step: Step) -> tuple[tuple[Use, ...], tuple[Finding, ...]]:
         if row.get("status") != "ok"
     ]
     return uses, tuple(failed[:MOST_TOLD])
+
+
+def _rollouts(top: Top, step: Step) -> Iterator[str]:
+    """The directories of the attempts that the learner asked for during its call."""
+    directory = top.below(step.paths.rollout(1).evaluation.parent)
+    try:
+        with untrusted.closing(untrusted.open_directory_beneath(directory, at=top.descriptor)) as listed:
+            names = [name for name, _ in untrusted.some_entries(listed, most=MOST_TOLD) if A_ROLLOUT.fullmatch(name)]
+    except OSError:
+        return
+    yield from (f"{directory}/{name}" for name in sorted(names, key=int))
 
 
 def _use(tool: str, calls: list[dict[str, Any]]) -> Use:

@@ -42,6 +42,14 @@ def test_the_reasons_of_an_outcome_are_told_one_by_one(maker: Any, whole_trainin
     assert (verdict.not_copied, verdict.more, verdict.path) == ((("link", 2),), 3, "step_0002/check_feedback.json")
 
 
+def test_a_check_that_passed_found_nothing(maker: Any, step_line: Any) -> None:
+    paths = maker.training([step_line(1)])
+    check = {"number": 2, "name": "formats", "state": "passed", "problems": [{"path": "x", "reason": "of old"}]}
+    maker.step(paths.step(1), checked={"checks": [check, {**check, "state": "not run"}]})
+    training = maker.trained(paths)
+    assert lesson.of_step(training, training.steps[0]).verdict.found == ()
+
+
 def test_why_a_call_failed_stands_first(maker: Any, whole_training: Any) -> None:
     training = maker.trained(whole_training)
     full = lesson.of_step(training, training.steps[5])
@@ -80,6 +88,16 @@ def test_a_torn_log_of_tools_is_read_as_far_as_it_goes(maker: Any, step_line: An
     training = maker.trained(paths)
     (use,) = lesson.of_step(training, training.steps[0]).uses
     assert (use.came_to, use.unknown) == ("1 ok", 1)
+
+
+def test_attempts_that_the_learner_asked_for_are_named(maker: Any, step_line: Any) -> None:
+    paths = maker.training([step_line(1)])
+    for number in (2, 10, 1):
+        paths.step(1).rollout(number).evaluation.mkdir(parents=True)
+    (paths.step(1).evaluation / "run_agent" / "<b>").mkdir()
+    training = maker.trained(paths)
+    found = lesson.of_step(training, training.steps[0]).rollouts
+    assert found == tuple(f"step_0001/run_agent/{number}" for number in (1, 2, 10))
 
 
 def test_files_of_a_step_that_lead_elsewhere_are_not_read(maker: Any, step_line: Any, tmp_path: Path) -> None:
