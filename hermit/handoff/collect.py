@@ -25,7 +25,7 @@ class Collection:
         bytes: How many bytes they hold.
         apparent_bytes: How long the files are, holes included.
         same_but_case: How many names differ from another one in their directory by nothing but case.
-        digest: SHA-256 of the manifest, in hexadecimal; empty where there is none.
+        digest: BLAKE3 of the manifest, in hexadecimal; empty where there is none.
         dropped: How many entries, or parts of them, were left behind, by reason.
     """
 

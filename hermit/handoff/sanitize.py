@@ -3,19 +3,20 @@
 It is told names, never paths, so there is nothing that could lead out: each entry is made in the directory that is open,
 and nothing that exists is overwritten or followed. A link is made where its text stays inside the tree; modes keep the
 owner's execute bit alone; owners, times and attributes are those of a new file. Everything is counted against a budget
-before it is written. What came is written into a manifest, a line of JSON for each entry, with the digest of each file.
+before it is written. What came is written into a manifest, a line of JSON for each entry, with the BLAKE3 of each file.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import os
 import posixpath
 from concurrent import futures
 from concurrent.futures import ThreadPoolExecutor
+from json.encoder import encode_basestring_ascii as quoted
 from typing import TYPE_CHECKING, BinaryIO, Self
+
+from blake3 import blake3
 
 from hermit.handoff import budget
 from hermit.handoff.walk import CHUNK, write_all
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from hermit.handoff.walk import Content
 
-MOVED = 8 << 20
+MOVED = 2 << 20  # little enough that what is digested is still in a cache (decision 0027)
 LONGEST_TEXT = 4095  # of a link, by the kernel
 NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -49,7 +50,7 @@ class Copy:
         self.copied = budget.Copied(limits)
         self._manifest = manifest
         self._lines = bytearray()
-        self._whole = hashlib.sha256()
+        self._whole = blake3()
         self._into = into
         self._here = into
         # For each directory it is in: the path of what lies there, and the names it has, in one case.
@@ -66,7 +67,7 @@ class Copy:
         self._step(self._into)
 
     def finish(self) -> str:
-        """Writes what is left of the manifest; its SHA-256, in hexadecimal, empty without one."""
+        """Writes what is left of the manifest; its BLAKE3, in hexadecimal, empty without one."""
         self._write_lines()
         return self._whole.hexdigest() if self._manifest is not None else ""
 
@@ -135,7 +136,7 @@ class Copy:
             return
         self._take_name(name, beside=len(text))
         os.symlink(text, name, dir_fd=self._here)
-        self._say(name, f'"kind": "link", "to": {json.dumps(text)}')
+        self._say(name, f'"kind": "link", "to": {quoted(text)}')
 
     def file(self, name: str, content: Content, *, executable: bool) -> None:
         """Makes a file.
@@ -155,11 +156,11 @@ class Copy:
             else:
                 self.copied.take_bytes(len(data))
                 write_all(target, data)
-                length, digest = len(data), hashlib.sha256(data).hexdigest() if self._manifest else ""
+                length, digest = len(data), blake3(data).hexdigest() if self._manifest else ""
         finally:
             os.close(target)
         run = "true" if executable else "false"
-        self._say(name, f'"kind": "file", "bytes": {length}, "executable": {run}, "sha256": "{digest}"')
+        self._say(name, f'"kind": "file", "bytes": {length}, "executable": {run}, "blake3": "{digest}"')
 
     def drop(self, reason: str, *, times: int = 1) -> None:
         """Counts something that was left behind.
@@ -218,8 +219,7 @@ class Copy:
     def _say(self, name: str, rest: str) -> None:
         if self._manifest is None:
             return
-        path = json.dumps(self._prefixes[-1] + name)
-        self._lines += f'{{"path": {path}, {rest}}}\n'.encode("ascii")
+        self._lines += f'{{"path": {quoted(self._prefixes[-1] + name)}, {rest}}}\n'.encode("ascii")
         if len(self._lines) > CHUNK:
             self._write_lines()
 
@@ -231,7 +231,7 @@ class Copy:
 
 
 class _Digest:
-    """The SHA-256 of a file that is being written, made in another thread from what is there already.
+    """The BLAKE3 of a file that is being written, made in another thread from what is there already.
 
     Args:
         file: Descriptor of the file, open for reading too.
@@ -241,7 +241,7 @@ class _Digest:
     def __init__(self, file: int, thread: ThreadPoolExecutor | None) -> None:
         self._file = file
         self._thread = thread
-        self._sum = hashlib.sha256()
+        self._sum = blake3()
         self._read = self._asked = 0
         self._last: Future[None] | None = None
 
@@ -253,7 +253,7 @@ class _Digest:
     def restart(self) -> None:
         """Forgets what it knows: the file has become shorter."""
         self.wait()
-        self._sum, self._read, self._asked = hashlib.sha256(), 0, 0
+        self._sum, self._read, self._asked = blake3(), 0, 0
 
     def hexdigest(self, length: int) -> str:
         """The digest of the whole file, which is that long; empty where nobody wants it."""

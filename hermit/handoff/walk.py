@@ -135,9 +135,8 @@ class Held:
 def write_all(descriptor: int, data: bytes) -> None:
     """Writes all of it."""
     written = os.write(descriptor, data)
-    view = memoryview(data)[written:]
-    while view:
-        view = view[os.write(descriptor, view) :]
+    while written < len(data):
+        written += os.write(descriptor, memoryview(data)[written:])
 
 
 class Walk:

@@ -48,7 +48,7 @@ class RunPaths:
                 ├── agent.out agent.err judge.out judge.err
                 ├── messages.jsonl        the agent's trajectory, a line for each message, where it handed any back
                 ├── agent-logs/           a copy of the agent's `.logs`, where it wrote any
-                └── collected.jsonl       what a separate judge got of the work: a line for each file, with its digest
+                └── collected.jsonl       what a separate judge got of the work: a line for each file, with its BLAKE3
 
     Args:
         root: The run's directory.

@@ -41,7 +41,7 @@ class Row:
         judged: Where the judge ran: ``host``, ``shared`` or ``separate``.
         missing: Paths the judge was to get of which nothing came.
         dropped: How many entries of the work, or parts of them, were not copied for the judge, by reason.
-        collected: What was copied for the judge, as counts, and the digest of the manifest beside its logs; ``None``
+        collected: What was copied for the judge, as counts, and the BLAKE3 of the manifest beside its logs; ``None``
             where nothing had to be.
         records: The names of the records of its starts, in the run's ``sandbox`` directory.
         on_host: Why the agent ran on the host; empty where it did not.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from blake3 import blake3
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,7 +91,7 @@ def test_the_manifest_beside_a_rows_logs_names_what_the_judge_got_by_its_content
     assert made.eval().code == 0
     (row,) = made.rows
     (manifest,) = made.root.rglob("collected.jsonl")
-    assert row["collected"]["digest"] == hashlib.sha256(manifest.read_bytes()).hexdigest()
+    assert row["collected"]["digest"] == blake3(manifest.read_bytes()).hexdigest()
     lines = [json.loads(line) for line in manifest.read_text(encoding="ascii").splitlines()]
     assert len(lines) == row["collected"]["entries"]
     (answer,) = [line for line in lines if line["path"] == "answer"]
@@ -100,7 +100,7 @@ def test_the_manifest_beside_a_rows_logs_names_what_the_judge_got_by_its_content
         "kind": "file",
         "bytes": 2,
         "executable": False,
-        "sha256": hashlib.sha256(b"42").hexdigest(),
+        "blake3": blake3(b"42").hexdigest(),
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import stat
 import threading
@@ -11,6 +10,7 @@ import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from blake3 import blake3
 
 from hermit import sandbox as sandboxes
 from hermit import untrusted
@@ -127,7 +127,7 @@ def test_what_comes_out_is_the_tree_and_its_manifest_is_that_of_a_copy_on_the_ho
     )
     assert dict(found.dropped) == dict(here.dropped) == {"FIFO": 1, "link that leaves": 1}
     assert (there / "sparse").stat().st_blocks * 512 < 4 << 20
-    assert hashlib.sha256(wanted).hexdigest() == found.digest
+    assert blake3(wanted).hexdigest() == found.digest
     assert len(names) == found.entries
 
 
@@ -290,7 +290,7 @@ def test_a_file_that_shrank_while_it_was_said_has_the_digest_of_what_is_left(
         unpack(stream, copy)
         copy.finish()
     assert (tree.into / "a").read_bytes() == b"123"
-    assert tree.lines()[0]["sha256"] == hashlib.sha256(b"123").hexdigest()
+    assert tree.lines()[0]["blake3"] == blake3(b"123").hexdigest()
 
 
 def test_a_link_that_leaves_is_dropped_outside_whatever_was_said_inside(tree: Any) -> None:

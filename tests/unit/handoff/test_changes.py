@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from blake3 import blake3
 
 from hermit.handoff import walk
 from hermit.handoff.collect import collect
@@ -70,7 +70,7 @@ def test_a_file_that_shrinks_during_the_copy_ends_it(tree: Any, monkeypatch: pyt
     found = tree.copy(manifest=True)
     content = (tree.into / "log").read_bytes()
     assert content == b"x" * (walk.SMALL + 10)
-    assert tree.lines()[0]["sha256"] == hashlib.sha256(content).hexdigest()
+    assert tree.lines()[0]["blake3"] == blake3(content).hexdigest()
     assert found.entries == 1
 
 
