@@ -220,7 +220,7 @@ class Training:
         """Lets the learner prepare itself, once; what it changes of the adapter is nothing to anybody.
 
         Raises:
-            SandboxError: It cannot.
+            HermitError: It cannot.
         """
         if "setup" not in self.studio.phases:
             return
