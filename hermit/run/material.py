@@ -101,7 +101,7 @@ def write(paths: TrainPaths, step: Step, *, redactor: Redactor) -> None:
         whole = {"id": task.id, "task": dict(task.row), "attempts": [shown(row) for row in attempts]}
         write_json(made / "tasks" / f"{name}.json", redactor.value(whole, found=Found(), where=name))
         for row in attempts:
-            _copy_logs(paths.step(step.number).logs(task.id, row["repeat"]), made / "trajectories" / name)
+            copy_logs(paths.step(step.number).logs(task.id, row["repeat"]), made / "trajectories" / name)
     flush_tree(made)
     remove(str(place))
     os.rename(made, place)
@@ -123,7 +123,13 @@ def shown(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"score": score, "feedback": judge.get("feedback", ""), "extra": judge.get("extra", {}), **told}
 
 
-def _copy_logs(logs: Path, into: Path) -> None:
+def copy_logs(logs: Path, into: Path) -> None:
+    """Copies of an attempt's logs what a learner may see; nothing is made where there is nothing.
+
+    Raises:
+        OSError: It cannot be copied.
+        budget.TooMuch: It is more than a copy may take.
+    """
     present = [name for name in SHOWN_LOGS if (logs / name).exists()]
     if present:
         into.mkdir(exist_ok=True)

@@ -239,8 +239,12 @@ class Studio:
         told = [{"id": row["id"], **material.shown(row)} for row in rows]
         costs = [row["cost_usd"] for row in rows]
         cost = None if None in costs else sum(costs)
-        logs = place.evaluation / "logs"
-        return Returned({"attempts": told}, cost_usd=cost, logs=str(logs) if logs.is_dir() else None)
+        logs = Path(argument["adapter"]).with_name("logs-shown")  # beside that copy, and gone with it
+        logs.mkdir()
+        for row in rows:
+            kept = place.logs(row["id"], row["repeat"])
+            material.copy_logs(kept, logs / kept.name)
+        return Returned({"attempts": told}, cost_usd=cost, logs=str(logs))
 
     def _of_template(self) -> Iterator[Served]:
         root, adapter = self.desk.part("root"), self.desk.part("adapter")

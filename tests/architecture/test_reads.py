@@ -76,7 +76,6 @@ OWN = {
     "run/handover.py": "copies of the run's own, and parts of a desk that a learner may only read",
     "run/steps.py": "the run's own file, which no sandbox shows",
     "run/studio.py:_log open": "the run's own file, which no sandbox shows",
-    "run/studio.py:_run_agent is_dir": "the same",
     "run/studio.py:call glob": "the same",
     "run/studio.py:prepare is_dir": "the same",
     "run/train.py": "the run's own files, which no sandbox shows",
