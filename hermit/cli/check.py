@@ -13,7 +13,7 @@ from hermit.cli.eval import JsonOption, Overrides
 from hermit.config.load import load
 from hermit.domain import hide
 from hermit.errors import ExitCode
-from hermit.run import baselines
+from hermit.run import baselines, train_check
 from hermit.run import check as checks
 from hermit.run import plan as plans
 from hermit.run.attack import campaign
@@ -62,23 +62,20 @@ def command(
     variables = environ.snapshot()
     plan = None
     tried: tuple[baselines.Baseline, ...] = ()
+    hidden = variables.get(hide.VARIABLE, "")
     if config is not None:
         file = config.absolute()
         loaded = load(file, tuple(overrides or ()), environ=variables)
-        plan = plans.evaluation(
-            loaded,
-            config_file=file,
-            adapter="none",
-            splits=("train", "test"),
-            inherited=variables.get(hide.VARIABLE, ""),
-        )
-        tried = baselines.planned(plan, inherited=variables.get(hide.VARIABLE, ""))
+        splits = ("train", "test")
+        plan = plans.evaluation(loaded, config_file=file, adapter="none", splits=splits, inherited=hidden)
+        tried = baselines.planned(plan, inherited=hidden)
     elif overrides:
         raise typer.BadParameter("settings need a --config that they replace settings of")
     findings, attacked = list(checks.machine(variables)), None
     if plan is not None:
         findings.append(Finding("config", True, f"{len(plan.tasks)} tasks, {len(plan.secrets)} secrets"))
         findings += [*checks.published(plan.config), *checks.memory(plan.config)]
+        findings += train_check.findings(plan.config, config_file=plan.config_file, inherited=hidden)
         where = images.judged(plan.config, environ=variables)
         findings = [*(checks.beside(findings) if where.elsewhere else findings), *where.findings]
         if checks.goes_on(findings, plan.config):

@@ -80,6 +80,7 @@ OWN = {
     "run/studio.py:prepare is_dir": "the same",
     "run/train.py": "the run's own files, which no sandbox shows",
     "run/train_paths.py": "the same",
+    "run/train_check.py": "the same",
     "run/material.py": "the run's own files, which a learner may read and cannot write",
     "run/paths.py:written_atomically os.fdopen": "a new file of the run's own directory",
     "run/learner_plan.py:_refuse_shown is_file": "what the config names, before anything runs",
