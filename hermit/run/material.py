@@ -12,7 +12,7 @@ from hermit.domain.attempt import Status
 from hermit.handoff.collect import collect
 from hermit.handoff.redact import Found
 from hermit.handoff.remove import remove
-from hermit.run.paths import file_name, flush_directory, flush_tree, write_atomically, write_json
+from hermit.run.paths import file_name, flush_directory, flush_tree, make_directory, write_atomically, write_json
 from hermit.run.report import Tally
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def write(paths: TrainPaths, step: Step, *, redactor: Redactor) -> None:
         OSError: It cannot be written.
         budget.TooMuch: The logs are more than a copy may take.
     """
-    paths.material.mkdir(parents=True, exist_ok=True)
+    make_directory(paths.material)
     place = paths.material_of(step.number)
     made = place.with_name(f".{place.name}.new")
     remove(str(made))
@@ -111,6 +111,7 @@ def write(paths: TrainPaths, step: Step, *, redactor: Redactor) -> None:
 
 def add_check(paths: TrainPaths, number: int, feedback: Mapping[str, Any]) -> None:
     """Adds to the material of a step what checking its adapter found; of a bootstrap that is all there is."""
+    make_directory(paths.material_of(number))
     write_json(paths.material_of(number) / "check_feedback.json", feedback)
 
 

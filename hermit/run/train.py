@@ -210,7 +210,7 @@ class Training:
     def bootstrap(self) -> None:
         """Lets the learner prepare itself, and change the adapter before the first attempt: step 0."""
         began, place = time.monotonic(), self.plan.paths.step(0)
-        answer = handover.kept(place)
+        answer = self.kept(place)
         if answer is None:
             self.set_up(place.setup)
             answer = self.call(Ask("bootstrap", progress=Where(epoch=1, step=0)), place)
@@ -224,8 +224,7 @@ class Training:
         """
         if "setup" not in self.studio.phases:
             return
-        if handover.kept(place) is not None:
-            handover.put_back(self.studio.desk, place)
+        if self.kept(place) is not None:
             return
         self.studio.prepare(self.files, self.history())
         ready = self.studio.call(Ask("setup"), place)
@@ -244,7 +243,7 @@ class Training:
             raise SandboxError(
                 f"no attempt of step {batch.step} has a score: {rows[0]['error']}", cause=rows[0]["cause"]
             )
-        answer = handover.kept(place)
+        answer = self.kept(place)
         if answer is None:
             material.write(self.plan.paths, seen, redactor=self.studio.redactor)
             where = Where(epoch=batch.epoch, step=batch.step, is_epoch_end=batch.ends_epoch)
@@ -259,6 +258,13 @@ class Training:
             "rollouts": cost_of(rows),
         }
         self.advance(place, answer, head=head, began=began)
+
+    def kept(self, place: StepPaths) -> Answer | None:
+        """What a call of an earlier process left, which the next call finds on the desk; ``None`` where it is to be made."""
+        answer = handover.kept(place)
+        if answer is not None:
+            handover.put_back(self.studio.desk, place)
+        return answer
 
     def call(self, ask: Ask, place: StepPaths) -> Answer:
         """The learner's call, with what it left kept before anything is made of it."""

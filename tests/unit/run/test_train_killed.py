@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from tests.unit.run.conftest import School
 
 DRIVER = Path(__file__).with_name("training_killed.py")
+# All of them take five minutes; 1 tries them.
+EACH = 16
 LEARNER = """
     def setup(self, ctx):
         called("setup")
@@ -50,9 +52,8 @@ def test_a_training_run_killed_at_any_write_comes_to_the_same_tree_and_no_call_t
         "run_name: one}", "run_name: one}"
     )
     (school.root / "run.yaml").write_text(text)
-    done = subprocess.run(
-        [sys.executable, str(DRIVER), str(school.root)], capture_output=True, text=True, timeout=1200, check=False
-    )
+    words = [sys.executable, str(DRIVER), str(school.root), str(EACH)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     said: dict[str, Any] = json.loads(done.stdout)
     assert said["wrong"] == []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermit.handoff import budget
+from hermit.handoff import budget, scrub
 from hermit.run import handover
 
 if TYPE_CHECKING:
@@ -182,13 +182,13 @@ def test_no_key_is_in_a_file_a_name_or_the_tree_at_any_moment(
 ) -> None:
     school.learns(LEAKS.replace("{KEY}", key).replace("KEY", repr(key)))
     seen: list[str] = []
-    copied = handover.write_json
+    scrubbed = scrub.tree
 
-    def looked(path: Any, document: Any) -> None:
+    def looked(redactor: Any, root: str, **more: Any) -> None:
         seen.extend(held(school, key))
-        copied(path, document)
+        scrubbed(redactor, root, **more)
 
-    monkeypatch.setattr(handover, "write_json", looked)
+    monkeypatch.setattr(scrub, "tree", looked)
     school.train()
     assert (seen, held(school, key)) == ([], [])
     assert school.lines[0]["learner"]["error"] == ""

@@ -55,6 +55,28 @@ def test_nothing_of_an_earlier_call_is_left_but_its_answer_and_output(begun: Sch
     assert [path for path in begun.paths.root.rglob(".*") if path.name != ".git"] == []
 
 
+def test_a_call_finds_what_the_call_before_left_where_the_process_was_killed_between_them(
+    school: School, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    school.learns("""
+    def step(self, ctx):
+        seen = ctx.workspace.state / "seen"
+        seen.write_text((seen.read_text() if seen.exists() else "") + str(ctx.progress.step))
+        called("seen " + seen.read_text())
+        return StepResult()
+""")
+
+    def killed(*_: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(steps, "add", killed)
+        with pytest.raises(Killed):
+            school.train()
+    school.train()
+    assert [call for call in school.calls if call.startswith("seen")] == ["seen 1", "seen 12"]
+
+
 def test_two_runs_in_two_directories_give_the_same_commits_and_material(school: School, tmp_path: Any) -> None:
     school.train(*SETTINGS)
     first = school.git("for-each-ref", "--format=%(refname) %(objectname)")
