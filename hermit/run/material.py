@@ -148,3 +148,4 @@ def _point_to(paths: TrainPaths, number: int) -> None:
     link.unlink(missing_ok=True)
     link.symlink_to(paths.material_of(number).name)
     os.replace(link, paths.material / "current")
+    flush_directory(paths.material)

@@ -27,7 +27,7 @@ from hermit.run.adapter_check import Strict
 from hermit.run.bench import Borrowed, lend
 from hermit.run.evaluate import Evaluation, rows_at
 from hermit.run.learner import Ask, Desk, Learner, Traits, laid
-from hermit.run.paths import make_directory, write_atomically
+from hermit.run.paths import flush, make_directory, write_atomically
 from hermit.run.report import kept_rows
 from hermit.run.served import Returned
 from hermit.run.spending import cost_of
@@ -206,6 +206,8 @@ class Studio:
         line = json.dumps(self.redactor.value(row, where="tools.jsonl"))
         with self._writing, self._place.tools.open("a", encoding="ascii") as file:
             file.write(f"{line}\n")
+            file.flush()
+            flush(file.fileno())
 
     # What it may ask for
 

@@ -46,8 +46,7 @@ class Copied(killing.Counted):
     """
 
     into: Path = Path()
-    links: dict[int, str] = field(default_factory=dict)
-    directories: set[int] = field(default_factory=set)
+    listed: dict[int, dict[str, tuple[int, str]]] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
 
     def _one(self, halve: Any = None) -> None:
@@ -79,21 +78,23 @@ class Copied(killing.Counted):
     def _flushed(self, descriptor: int) -> None:
         super()._flushed(descriptor)
         path = f"/proc/self/fd/{descriptor}"
-        for entry in os.scandir(path) if os.path.isdir(path) else ():
-            self.links.pop(entry.inode(), None)  # a number is given again to something else
-            self.directories.discard(entry.inode())
-            if entry.is_symlink():
-                self.links[entry.inode()] = os.readlink(entry.path)
-            elif entry.is_dir():
-                self.directories.add(entry.inode())
+        if os.path.isdir(path):
+            inode = os.fstat(descriptor).st_ino
+            self.listed[inode] = {entry.name: self._listed(entry) for entry in os.scandir(path)}
+
+    def _listed(self, entry: os.DirEntry[str]) -> tuple[int, str]:
+        """A name's number, and what it was when the name was flushed: a number is given again to something else."""
+        if entry.is_symlink():
+            return entry.inode(), os.readlink(entry.path)
+        return entry.inode(), "/" if entry.is_dir() else ""
 
     def _grow(self, directory: Path, inode: int) -> None:
         directory.mkdir(parents=True)
-        for name, inner in self.names.get(inode, {}).items():
-            if inner in self.links:
-                (directory / name).symlink_to(self.links[inner])
-            elif inner in self.directories:
+        for name, (inner, kind) in self.listed.get(inode, {}).items():
+            if kind == "/":
                 self._grow(directory / name, inner)
+            elif kind:
+                (directory / name).symlink_to(kind)
             else:
                 (directory / name).write_bytes(self.contents.get(inner, b""))
 
