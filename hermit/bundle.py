@@ -90,7 +90,7 @@ def _carried(package: str, standard: tuple[str, ...], *, worker: str) -> Carried
     """
     found = {name: _module(name, f"{package}/inside/{name}") for name in RELAY}
     if worker:
-        own = next((modules for modules in (ARCHIVER, EVOLVER) if worker in modules), WORKER)
+        own = next((modules for modules in (WORKER, ARCHIVER, EVOLVER) if worker in modules), WORKER)
         found |= {name: _module(name, f"{os.path.dirname(package)}/{name.replace('.', '/')}") for name in own}
     for name in (*STANDARD, *(STANDARD_WORKER if worker else ())):
         file = getattr(importlib.import_module(name), "__file__", None)

@@ -63,3 +63,32 @@ def test_rollouts_of_each_step_are_counted_from_one(school: School) -> None:
     school.train()
     found = sorted(str(path.relative_to(school.paths.root)) for path in school.paths.root.glob("step_*/run_agent/*"))
     assert found == ["step_0001/run_agent/1", "step_0002/run_agent/1"]
+
+
+LOOKS = """
+    def step(self, ctx):
+        rows = (ctx.access.validation / "tasks.jsonl").read_text().splitlines()
+        called(f"validation {len(rows)} {'b' in rows[0]}")
+        called("notes " + ctx.access.environment["notes.txt"].read_text())
+        called(f"doubled {ctx.tools['doubled']({'n': 4})}")
+        return StepResult()
+"""
+
+
+def test_a_learner_gets_the_validation_split_the_environment_and_the_tasks_tools_that_the_config_gives_it(
+    school: School,
+) -> None:
+    (school.root / "data" / "val.txt").write_text("e\nf\n")
+    (school.root / "notes.txt").write_text("of the task")
+    (school.root / "tools.py").write_text("def doubled(argument): return argument['n'] * 2\n")
+    school.learns(LOOKS, said="class: learner.py:Learner\nneeds: [validation_data, environment]\n")
+    given = (
+        "data.val=data/val.txt",
+        "data.step_size=4",
+        "evolver_access.environment=[notes.txt]",
+        "evolver_access.tools=['tools.py:doubled']",
+    )
+    school.train(*given)
+    said = [call for call in school.calls if not call.startswith("attempt")]
+    assert said == ["validation 2 False", "notes of the task", "doubled 8"]
+    assert school.lines[0]["learner"]["tools"]["doubled"]["calls"] == 1
