@@ -20,7 +20,8 @@ from hermit.handoff import budget, scrub
 from hermit.handoff.collect import collect
 from hermit.handoff.redact import Found
 from hermit.handoff.remove import remove
-from hermit.run.paths import flush_directory, flush_tree, told, write_atomically, write_json
+from hermit.run.paths import flush_directory, flush_tree, point_to, told, write_atomically, write_json
+from hermit.run.train_paths import step_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -132,7 +133,10 @@ def answer_of(phase: str, called: Called) -> Answer:
 
 def put_adapter(desk: Desk, files: Files) -> None:
     """Makes the working copy a version, and nothing else."""
-    _fill(desk.part("adapter"), files)
+    part = desk.part("adapter")
+    remove(str(part))
+    part.mkdir()
+    files.write(str(part))
 
 
 def put_back(desk: Desk, step: StepPaths) -> None:
@@ -175,10 +179,7 @@ def put_material(desk: Desk, paths: TrainPaths) -> None:
         if (paths.material / name).exists():  # there is none of it before the first step
             write_atomically(part / name, (paths.material / name).read_bytes())
     if (paths.material / "current").is_symlink():
-        link = part / ".current.new"
-        link.unlink(missing_ok=True)
-        link.symlink_to((paths.material / "current").readlink())
-        os.replace(link, part / "current")
+        point_to(part / "current", str((paths.material / "current").readlink()))
 
 
 def put_history(desk: Desk, entries: Iterable[tuple[dict[str, Any], str]]) -> None:
@@ -192,16 +193,10 @@ def put_history(desk: Desk, entries: Iterable[tuple[dict[str, Any], str]]) -> No
     lines = []
     for said, diff in entries:
         lines.append(json.dumps(said))
-        file = part / f"step_{said['step']:04d}.diff"
+        file = part / f"{step_name(said['step'])}.diff"
         if not file.exists():
             file.write_text(diff, encoding="utf-8")
     write_atomically(part / "index.jsonl", "".join(f"{line}\n" for line in lines).encode("ascii"))
-
-
-def _fill(directory: Path, files: Files) -> None:
-    remove(str(directory))
-    directory.mkdir()
-    files.write(str(directory))
 
 
 # From the desk

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,15 @@ from hermit.domain.attempt import Status
 from hermit.handoff.collect import collect
 from hermit.handoff.redact import Found
 from hermit.handoff.remove import remove
-from hermit.run.paths import file_name, flush_directory, flush_tree, make_directory, write_atomically, write_json
+from hermit.run.paths import (
+    file_name,
+    flush_directory,
+    flush_tree,
+    make_directory,
+    point_to,
+    write_atomically,
+    write_json,
+)
 from hermit.run.report import Tally
 
 if TYPE_CHECKING:
@@ -65,14 +72,13 @@ class Step:
         tally = Tally()
         for row in self.rows:
             tally.add(dict(row))
-        counts = Counter(row["status"] for row in self.rows)
         return {
             "step": self.number,
             "epoch": self.epoch,
             "adapter": self.adapter,
             "tasks": len(self.tasks),
             "mean_score": tally.mean,
-            "statuses": {status.value: counts[status.value] for status in Status},
+            "statuses": {status.value: tally.statuses[status.value] for status in Status},
         }
 
 
@@ -144,8 +150,5 @@ def _point_to(paths: TrainPaths, number: int) -> None:
     index = "".join(f"{json.dumps(line)}\n" for line in lines)
     write_atomically(paths.material / "index.jsonl", index.encode("ascii"))
     write_atomically(paths.material / "README.md", README.encode())
-    link = paths.material / ".current.new"
-    link.unlink(missing_ok=True)
-    link.symlink_to(paths.material_of(number).name)
-    os.replace(link, paths.material / "current")
+    point_to(paths.material / "current", paths.material_of(number).name)
     flush_directory(paths.material)

@@ -169,6 +169,14 @@ def written_atomically(path: Path, *, lasting: bool = False, made_in: Path | Non
         flush_directory(path.parent)
 
 
+def point_to(link: Path, target: str) -> None:
+    """Makes a link lead somewhere, whether or not it was there; whoever follows it finds the old target or the new one."""
+    new = link.with_name(f".{link.name}.new")
+    new.unlink(missing_ok=True)
+    new.symlink_to(target)
+    os.replace(new, link)
+
+
 def write_json(path: Path, document: Any) -> None:
     """Writes a document for people and programs, whole or not at all."""
     write_atomically(path, json.dumps(document, indent=1).encode("ascii") + b"\n")

@@ -208,7 +208,11 @@ def _lock(config: RunConfig, *, adapter: str) -> dict[str, Any]:
         contents["agent.name"] = _digest(Path(agent))
     if adapter:
         contents["adapter"] = adapter
-    decides = {"settings": settings, "contents": contents}
+    return digested({"settings": settings, "contents": contents})
+
+
+def digested(decides: dict[str, Any]) -> dict[str, Any]:
+    """What decides the results, with the digest two runs are compared by."""
     plain = json.dumps(decides, sort_keys=True).encode()
     return {"digest": hashlib.sha256(plain).hexdigest(), "hermit": hermit.__version__, **decides}
 

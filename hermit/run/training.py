@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import hermit
 from hermit import environ
 from hermit.adapter import files as adapter_files
 from hermit.adapter import template as templates
@@ -117,7 +116,7 @@ def training(config: RunConfig, *, config_file: Path, inherited: str = "") -> Tr
         paths=paths,
         batches=tuple(steps),
         validation=validation,
-        lock=Redactor(rollouts.keys).value(_digested(lock)),
+        lock=Redactor(rollouts.keys).value(plans.digested(lock)),
     )
 
 
@@ -165,8 +164,3 @@ def _with_splits(lock: dict[str, Any], *, train: Iterable[Task], validation: Ite
         ids = json.dumps([task.id for task in tasks]).encode()
         contents[key] = hashlib.sha256(ids).hexdigest()
     return {**lock, "contents": contents}
-
-
-def _digested(decides: dict[str, Any]) -> dict[str, Any]:
-    plain = json.dumps(decides, sort_keys=True).encode()
-    return {"digest": hashlib.sha256(plain).hexdigest(), "hermit": hermit.__version__, **decides}
