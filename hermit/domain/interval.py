@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 LEVEL = 0.95
+# With more degrees of freedom than this the normal quantile is as good.
+MANY = 2000
 
 
 @dataclass(frozen=True)
@@ -94,20 +96,30 @@ def _wilson(mean: float, number: float, z: float) -> tuple[float, float]:
     return min(mean, max(0.0, middle - half)), max(mean, min(1.0, middle + half))
 
 
-def quantile(p: float, freedom: int) -> float:
-    """The quantile of Student's t; exact for 1 and 2 degrees, by its series within 0.2 % from 3 on.
+def quantile(probability: float, freedom: int) -> float:
+    """The quantile of Student's distribution above its middle, by halving where it lies."""
+    if freedom > MANY:
+        return NormalDist().inv_cdf(probability)
+    low, high = 0.0, 1.0
+    while below(high, freedom) < probability:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        if below(middle, freedom) < probability:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
 
-    The series is number 26.7.5 of Abramowitz and Stegun, "Handbook of Mathematical Functions", 1964.
-    """
-    if freedom == 1:
-        return math.tan(math.pi * (p - 0.5))
-    if freedom == 2:  # noqa: PLR2004 - the other one that has a closed form
-        return (2 * p - 1) * math.sqrt(0.5 / (p * (1 - p)))
-    z, n = NormalDist().inv_cdf(p), freedom
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return z + math.fsum(term / n**power for power, term in enumerate(terms, 1))
+
+def below(value: float, freedom: int) -> float:
+    """How much of Student's distribution lies below a positive value (Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
+    angle = math.atan(value / math.sqrt(freedom))
+    cosine = math.cos(angle)
+    odd = freedom % 2
+    term, total = (cosine, 0.0) if odd else (1.0, 0.0)
+    for number in range(1 + odd, freedom, 2):
+        total += term
+        term *= cosine * cosine * number / (number + 1)
+    inside = 2 / math.pi * (angle + math.sin(angle) * total) if odd else math.sin(angle) * total
+    return (1 + inside) / 2

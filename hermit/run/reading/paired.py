@@ -11,15 +11,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from statistics import NormalDist, stdev
+from statistics import stdev
 from typing import TYPE_CHECKING
+
+from hermit.domain.interval import LEVEL, quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LEVEL = 0.95
-# With more degrees of freedom than this the normal quantile is as good.
-MANY = 2000
 # Two scores that differ by less are the same.
 SAME = 1e-9
 
@@ -82,32 +81,3 @@ def sign_test(won: int, lost: int) -> float | None:
         ways = ways * (number - count) // (count + 1)
         tail += ways
     return min(1.0, float(Fraction(tail, 2 ** (number - 1))))
-
-
-def quantile(probability: float, freedom: int) -> float:
-    """The quantile of Student's distribution above its middle, by halving where it lies."""
-    if freedom > MANY:
-        return NormalDist().inv_cdf(probability)
-    low, high = 0.0, 1.0
-    while below(high, freedom) < probability:
-        low, high = high, 2 * high
-    for _ in range(60):
-        middle = (low + high) / 2
-        if below(middle, freedom) < probability:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
-
-
-def below(value: float, freedom: int) -> float:
-    """How much of Student's distribution lies below a positive value (Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
-    angle = math.atan(value / math.sqrt(freedom))
-    cosine = math.cos(angle)
-    odd = freedom % 2
-    term, total = (cosine, 0.0) if odd else (1.0, 0.0)
-    for number in range(1 + odd, freedom, 2):
-        total += term
-        term *= cosine * cosine * number / (number + 1)
-    inside = 2 / math.pi * (angle + math.sin(angle) * total) if odd else math.sin(angle) * total
-    return (1 + inside) / 2

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermit.run.reading.paired import MANY, below, paired, quantile, sign_test
+from hermit.domain.interval import MANY, below, quantile
+from hermit.run.reading.paired import paired, sign_test
 
 
 @pytest.mark.parametrize(
